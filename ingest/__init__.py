@@ -1,1 +1,1 @@
-"""POST ROOM: the only room that speaks to GitHub. Pages in, records to the archive, then derive."""
+"""The only package that calls GitHub's API: fetch pages, store their records, derive facts."""

@@ -1,10 +1,10 @@
-"""Files of GitHub's JSON into the store, offline; then facts.
+"""Import files of GitHub's JSON offline, then derive facts.
 
-Read are JSON lines, a JSON array, several arrays one after another (what `gh api --paginate` prints) and
-arrays of arrays (`--slurp`), each plain or gzipped; memory does not grow with the file. A JSON line that
-cannot be read is reported and skipped; an array with such a fault ends there, since nobody knows where its
-next row begins. Each row goes to the repository it names, or to the one given. Rows are stored in batches,
-one unit of work each; facts are derived at the end, also when a file breaks off.
+Supported formats: JSON lines, a JSON array, concatenated arrays (output of `gh api --paginate`) and arrays of
+arrays (`--slurp`), plain or gzipped; files are streamed. An invalid JSON line is reported and skipped; an
+array with invalid JSON ends there, as the start of its next row is unknown. Each row goes to the repository
+it names, or to the given one. Rows are stored in batches, one unit of work each; facts are derived at the
+end, even if a file is truncated.
 """
 
 import gzip
@@ -31,11 +31,11 @@ from ingest.parse import comment_record, comments_inside, issue_record, release_
 LONGEST_ROW = 64 * 1024 * 1024
 CHUNK_BYTES = 256 * 1024
 BAD_LINES_AT_START = 200
-"""When so many lines in a row are no JSON and none was before, the file is none."""
+"""If this many lines at the start are all invalid, the file is not JSON lines."""
 
 _GZIP = b"\x1f\x8b"
 _GAP = re.compile(r"[ \t\r\n,]*")
-"""What stands between the values of an array."""
+"""Separators between the values of an array."""
 
 
 def _no_constant(name: str) -> Any:
@@ -47,7 +47,7 @@ _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """One JSON value with its line, or the fault of a line that holds none."""
+    """A JSON value with its line number, or the error of an invalid line."""
 
     line: int
     value: Any = None
@@ -55,15 +55,15 @@ class FileRow:
 
 
 def read_rows(source: IO[bytes], name: str) -> Iterator[FileRow]:
-    """The rows of an open file.
+    """Yield the rows of an open file.
 
     Raises:
-        InputError: it is no JSON, no text, a broken gzip, or an array that breaks off.
+        InputError: the file is not JSON, not text, a damaged gzip, or a truncated array.
     """
     try:
         buffered: Any = source if isinstance(source, io.BufferedReader) else io.BufferedReader(source)
         plain: Any = gzip.GzipFile(fileobj=buffered) if buffered.peek(2)[:2] == _GZIP else buffered
-        # What is no UTF-8 becomes lone surrogates, so that one such line does not hide the others.
+        # Invalid UTF-8 becomes lone surrogates, so that only the line with it fails.
         text = io.TextIOWrapper(plain, encoding="utf-8-sig", errors="surrogateescape", newline="\n")
         try:
             yield from _rows(text, name)
@@ -142,7 +142,7 @@ def _checked(chunk: str, name: str) -> str:
 
 
 def _array_rows(text: TextIO, window: str, line: int, name: str) -> Iterator[FileRow]:
-    """Rows of arrays and of objects in a row; `window` holds what is read and not yet taken."""
+    """Yield rows of concatenated arrays and objects; `window` is the text read but not yet parsed."""
     at = depth = 0
     size, window = CHUNK_BYTES, _checked(window, name)
     while True:
@@ -179,9 +179,9 @@ def _array_rows(text: TextIO, window: str, line: int, name: str) -> Iterator[Fil
 
 
 BATCH = 200
-"""Rows in one unit of work."""
+"""Rows per unit of work."""
 MOST_FAULTS_KEPT = 10_000
-"""Faults reported one by one; more are only counted."""
+"""Errors reported individually; more are only counted."""
 
 KINDS = ("auto", "issues", "comments", "pulls", "releases")
 Record = IssueRecord | CommentRecord | ReleaseRecord
@@ -189,14 +189,14 @@ Record = IssueRecord | CommentRecord | ReleaseRecord
 
 @dataclass
 class ImportResult:
-    """What an import did; complete when `import_paths` returns it.
+    """The result of an import; complete when `import_paths` returns it.
 
     Attributes:
-        stored: rows read and handed to the store, which passes by what is older than its own.
+        stored: rows passed to the store, which ignores those older than its own.
         changed: rows among them that were new or changed something.
-        skipped: "file:line: what" for rows that could not be used; an exit code of 1 if there is any.
-        skipped_count: how many in all; `skipped` holds the first 10,000.
-        read, faults: issues whose facts were derived, and those among them where a rule threw.
+        skipped: "file:line: error" for unusable rows; if there is any, the exit code is 1.
+        skipped_count: number of all unusable rows; `skipped` has the first 10,000.
+        read, faults: issues whose facts were derived, and those among them where a rule raised.
     """
 
     stored: int = 0
@@ -218,11 +218,11 @@ def import_paths(
 ) -> ImportResult:
     """Store the rows of files and derive their facts.
 
-    A path "-" is `stdin`. `repo` takes the rows that do not name their repository. `kind` says what the
-    rows are; "auto" goes by their fields.
+    A path "-" means `stdin`. `repo` is for rows that do not name their repository. `kind` is the kind of the
+    rows; "auto" detects it by their fields.
 
     Raises:
-        InputError: a file is missing, no JSON, a broken gzip or broken off. Whole batches before the fault
+        InputError: a file is missing, not JSON, damaged or truncated. Complete batches before the error
             stay, and their facts are derived.
     """
     if kind not in KINDS:
@@ -246,8 +246,8 @@ def import_paths(
 
 
 def _check_path(path: str | Path) -> None:
-    """Refuse what cannot be opened before anything is stored."""
-    if str(path) == "-" or Path(path).is_fifo():  # a pipe may be opened but once
+    """Raise InputError for files that cannot be opened, before anything is stored."""
+    if str(path) == "-" or Path(path).is_fifo():  # a pipe can be opened only once
         return
     try:
         Path(path).open("rb").close()
@@ -262,7 +262,7 @@ def _check_path(path: str | Path) -> None:
 
 @dataclass
 class _Import:
-    """One import under way; `repos` are those that rows went to."""
+    """An import in progress; `repos` are the repositories of the rows stored so far."""
 
     store: Store
     repo: str
@@ -272,7 +272,7 @@ class _Import:
     repos: dict[str, None] = field(default_factory=dict)
 
     def take_file(self, path: str | Path, stdin: IO[bytes] | None) -> None:
-        """Store the rows of a file, batch by batch."""
+        """Store the rows of a file in batches."""
         is_stdin = str(path) == "-"
         name = "stdin" if is_stdin else str(path)
         batch: list[tuple[str, Record]] = []
@@ -294,7 +294,7 @@ class _Import:
         self.report(Progress("file", done, note=name))
 
     def _records(self, row: FileRow) -> list[tuple[str, Record]]:
-        """The records of one row, each with its repository."""
+        """Return the records of one row, each with its repository."""
         if row.fault is not None:
             raise InputError(row.fault)
         if not isinstance(row.value, dict):
@@ -338,7 +338,7 @@ def _read(row: dict[str, Any], kind: str, repo: str) -> list[Record]:
     if kind == "releases":
         return [release_record(row, repo)]
     record = issue_record(row, repo)
-    if kind == "pulls":  # named so, a row is a pull request even if it lacks all that only these have
+    if kind == "pulls":  # stated kind: a pull request even without any of the fields specific to them
         has_url = row.get("html_url") or ("createdAt" in row and row.get("url"))
         url = record.url if has_url else f"https://github.com/{repo}/pull/{record.number}"
         record = replace(record, is_pull_request=True, url=url)

@@ -1,4 +1,4 @@
-"""One issue that a person asks for, with what it is linked to: a few requests. The sync's cursors stay."""
+"""Fetch one issue on demand, with its linked issues, in a few requests; sync cursors do not move."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -30,29 +30,29 @@ from ingest.github.rate_limits import RequestBudget
 from ingest.parse import comment_record, issue_record, repo_named
 
 LINKED_MAX = 8
-"""Linked issues fetched with one: without a token GitHub allows 60 requests an hour."""
+"""Maximum number of linked issues fetched along: without a token GitHub allows 60 requests an hour."""
 REFERENCED_BY = "referenced_by"
 TRANSFERRED_TO = "transferred_to"
 
 
 FETCH_WAIT_S = 5.0
-"""A person waits for a fetch; nobody sits out a spent budget."""
+"""Longest wait for rate limits, as a person is waiting for the result."""
 KEPT_FOR_SYNC = 40
-"""Of the requests that GitHub gives in an hour without a token; visitors may spend the others."""
+"""Requests of an hour without a token that are reserved for the sync; visitors may use the others."""
 FRESH_FOR = timedelta(minutes=10)
 
 
 class FetchForVisitors:
-    """Fetches issues for whoever asks; what GitHub said of the hour's budget is remembered between them."""
+    """Fetches issues for visitors, keeping the state of the rate limit between calls."""
 
     def __init__(self) -> None:
         self._limits: RequestBudget | None = None
 
     def __call__(self, settings: Settings, store: Store, repo: str, number: int, /) -> bool:
-        """Fetch one, unless it was just fetched; False if GitHub does not have it.
+        """Fetch an issue unless it was fetched recently; return False if GitHub does not have it.
 
         Raises:
-            GitHubError: GitHub refused or could not be reached, or what is left is the sync's.
+            GitHubError: GitHub refused or is unreachable, or the remaining requests are the sync's.
         """
         with store.reading() as session:
             repo_id = find_repository(session, repo)
@@ -68,11 +68,11 @@ class FetchForVisitors:
 
 @dataclass(frozen=True, slots=True)
 class NumberAnswer:
-    """What GitHub has under one number.
+    """GitHub's answer for one issue number.
 
     Attributes:
         row: the issue; None if it is gone.
-        moved_to: repository and number where it was transferred to, each as far as GitHub says.
+        moved_to: repository and number it was transferred to; "" or 0 for what GitHub does not tell.
     """
 
     row: Mapping[str, Any] | None
@@ -80,12 +80,12 @@ class NumberAnswer:
 
 
 def fetch_with_links(store: Store, client: GitHubClient, repo: str, number: int) -> bool:
-    """Fetch and store one issue, then the linked ones that are not stored; False if GitHub does not have it.
+    """Fetch and store an issue, then its linked issues that are not stored; False if GitHub does not have it.
 
-    What is linked is a help, not what was asked for: a refusal there ends the work quietly.
+    Linked issues are optional: an error while fetching them is ignored.
 
     Raises:
-        GitHubError: GitHub refused or could not be reached when asked for the issue itself.
+        GitHubError: GitHub refused or was unreachable when fetching the issue itself.
     """
     if not fetch_issue(store, client, repo, number):
         return False
@@ -93,7 +93,7 @@ def fetch_with_links(store: Store, client: GitHubClient, repo: str, number: int)
         for linked in _missing(store, repo, number):
             row = ask_issue(client, repo, linked).row
             if row is not None:
-                record = issue_record(row, repo)  # the sync brings its comments
+                record = issue_record(row, repo)  # the sync fetches its comments
                 with store.unit_of_work() as session:
                     save_issues(session, add_repository(session, repo), [record])
                 derive_changed(store, repo, [linked])
@@ -101,7 +101,7 @@ def fetch_with_links(store: Store, client: GitHubClient, repo: str, number: int)
 
 
 def _missing(store: Store, repo: str, number: int) -> list[int]:
-    """Numbers of the same repository that the issue is linked to and that are not stored."""
+    """Return linked issue numbers of the same repository that are not stored, at most LINKED_MAX."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         links = links_from(session, repo_id, number)
@@ -111,12 +111,12 @@ def _missing(store: Store, repo: str, number: int) -> list[int]:
 
 
 def fetch_issue(store: Store, client: GitHubClient, repo: str, number: int) -> bool:
-    """Fetch and store one issue with its comments and what refers to it; False if GitHub does not have it.
+    """Fetch and store an issue with comments and cross-references; False if GitHub does not have it.
 
-    An issue that is stored and was deleted or transferred is labelled so.
+    A stored issue that was deleted or transferred is marked as gone.
 
     Raises:
-        GitHubError: GitHub refused or could not be reached.
+        GitHubError: GitHub refused or is unreachable.
     """
     asked_at = datetime.now(UTC)
     found = ask_issue(client, repo, number)
@@ -146,15 +146,15 @@ def fetch_issue(store: Store, client: GitHubClient, repo: str, number: int) -> b
 
 
 def ask_issue(client: GitHubClient, repo: str, number: int) -> NumberAnswer:
-    """Ask for one issue, and tell a transferred one apart from one in a renamed repository.
+    """Request one issue, distinguishing a transferred issue from a renamed repository.
 
     Raises:
-        GitHubError: GitHub refused, could not be reached or answered another issue.
+        GitHubError: GitHub refused, is unreachable, or returned another issue.
     """
     path = f"/repos/{repo}/issues/{number}"
     row, found_at = client.find_object(path)
     if found_at != client.origin.address(path).path:
-        client.get_object(f"/repos/{repo}")  # if it was renamed, this redirects, and the client remembers
+        client.get_object(f"/repos/{repo}")  # if the repository was renamed, the client learns its new path
     if found_at != client.origin.address(path).path:
         there = row.get("number") if row is not None else None
         return NumberAnswer(None, (repo_named(row) or "", there if isinstance(there, int) else 0))
@@ -164,7 +164,7 @@ def ask_issue(client: GitHubClient, repo: str, number: int) -> NumberAnswer:
 
 
 def mark_transferred(session: Session, repo_id: int, number: int, moved_to: tuple[str, int]) -> bool:
-    """Label an issue as transferred, with a link to where it went, if known; whether that was new."""
+    """Mark an issue as transferred, with a link to its new place if known; True if it was not marked yet."""
     is_new = withdraw(session, repo_id, number, "transferred")
     if all(moved_to) and find_issue(session, repo_id, number) is not None:
         link = LinkRecord(*moved_to, TRANSFERRED_TO, "GitHub redirects there")
@@ -187,7 +187,7 @@ def _all_rows(client: GitHubClient, path: str, *, missing_ok: bool = False) -> l
 
 
 def _references(events: Iterable[Any], repo: str) -> list[LinkRecord]:
-    """The issues and pull requests that a timeline says refer to this one."""
+    """Return links for the cross-references in a timeline."""
     found: dict[tuple[str, int], LinkRecord] = {}
     for event in events:
         if not isinstance(event, dict) or event.get("event") != "cross-referenced":

@@ -1,7 +1,7 @@
-"""GitHub's JSON in, records for the store out. Pure: what cannot be used raises `InputError` with the field.
+"""Parse GitHub's JSON into records for the store. Pure; invalid input raises `InputError` naming the field.
 
-Numbers and lengths are checked against what the store holds, so that one odd row is refused here and does not
-stop a whole batch there. Null stands for a missing field everywhere.
+Numbers and lengths are checked against the store's limits, so that an invalid row is rejected here and does
+not fail a whole batch there. Null is equivalent to a missing field.
 
 Two shapes are read: GitHub's REST API (`created_at`, `html_url`, `user`; source: docs.github.com/rest,
 version 2022-11-28) and what `gh issue list --json` and `gh pr list --json` print (`createdAt`, `url`,
@@ -36,12 +36,12 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def clean_text(text: str) -> str:
-    """The text with NUL and lone surrogates as U+FFFD; of equal length, so offsets stay true."""
+    """Replace NUL and lone surrogates by U+FFFD; the length and thus offsets stay the same."""
     return _UNSTORABLE.sub("\ufffd", text)
 
 
 def clean(value: Any) -> Any:
-    """A JSON value with all its texts cleaned; a number that is none (NaN, infinity) becomes null."""
+    """Clean all texts of a JSON value; NaN and infinity become null."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, dict):
@@ -54,12 +54,12 @@ def clean(value: Any) -> Any:
 
 
 def moment_of(value: Any) -> datetime | None:
-    """A time in RFC 3339 with its zone.
+    """Parse an RFC 3339 time with a zone.
 
-    `gh` prints Go's zero time (year 1) for what has not happened; that is None, as an empty text is.
+    An empty text is None, as is Go's zero time (year 1), which `gh` prints for events that did not happen.
 
     Raises:
-        ValueError: it is no such time.
+        ValueError: not such a time.
     """
     if value is None or value == "":
         return None
@@ -89,7 +89,7 @@ def _labels(value: Any) -> Any:
 
 
 def _reactions(value: Any) -> Any:
-    """GitHub's total, or `gh`'s groups of users."""
+    """Return the number of reactions, from GitHub's total or `gh`'s groups of users."""
     if isinstance(value, list):
         users = [group.get("users") for group in value if isinstance(group, Mapping)]
         return sum(user.get("totalCount") or 0 for user in users if isinstance(user, Mapping))
@@ -113,7 +113,7 @@ Moment = Annotated[datetime | None, BeforeValidator(moment_of)]
 
 
 class GitHubRow(BaseModel):
-    """One JSON object under the names of the REST API or of `gh`; what is not listed is left out."""
+    """A JSON object with the field names of the REST API or of `gh`; other fields are ignored."""
 
     model_config = ConfigDict(
         strict=True,
@@ -128,7 +128,7 @@ class GitHubRow(BaseModel):
 
 
 class GitHubText(GitHubRow):
-    """What issues and comments share."""
+    """Fields that issues and comments share."""
 
     body: str = ""
     user: Annotated[str | None, BeforeValidator(_login)] = Field(
@@ -140,7 +140,7 @@ class GitHubText(GitHubRow):
 
 
 class MergedPull(GitHubRow):
-    """What an issue's row holds of its pull request."""
+    """The pull request object inside an issue's row."""
 
     merged_at: Moment = None
 
@@ -168,7 +168,7 @@ class GitHubIssue(GitHubText):
 
 
 class GitHubComment(GitHubText):
-    """A comment; one of the addresses names its issue where no field does."""
+    """A comment; its issue's number is a field or part of one of its URLs."""
 
     id: Key
     issue_number: Key | None = None
@@ -188,7 +188,7 @@ class GitHubRelease(GitHubRow):
 
 
 class GitHubDelivery(GitHubRow):
-    """A webhook's payload; its rows are read by their own shapes."""
+    """A webhook's payload; its rows are parsed by their own models."""
 
     action: str = ""
     repository: Row = {}
@@ -202,10 +202,10 @@ Shape = TypeVar("Shape", bound=GitHubRow)
 
 
 def read_row(shape: type[Shape], given: Any) -> Shape:
-    """The fields of a JSON object.
+    """Validate a JSON object as a model.
 
     Raises:
-        InputError: names the first field that is missing or odd.
+        InputError: names the first missing or invalid field.
     """
     if not isinstance(given, dict):
         raise InputError("is no JSON object")
@@ -234,10 +234,10 @@ _NUMBER = re.compile(r"#([0-9]{1,9})")
 
 
 def issue_record(given: Any, repo: str) -> IssueRecord:
-    """An issue or pull request, from a row of `/issues`, `/pulls`, `gh issue list` or `gh pr list`.
+    """Parse an issue or pull request from a row of `/issues`, `/pulls`, `gh issue list` or `gh pr list`.
 
     Args:
-        repo: `owner/name`, for the address where the row has none.
+        repo: `owner/name`, for the URL if the row has none.
 
     Raises:
         InputError: names the field that is missing or odd.
@@ -259,12 +259,12 @@ def issue_record(given: Any, repo: str) -> IssueRecord:
 
 
 def _page(given: str, place: str) -> str:
-    """The issue's page: as given if it is such an address and nothing else, since pages link to it."""
+    """Return the URL of the issue's page; a given one only if it is valid, since pages link to it."""
     return given if _PAGE.fullmatch(given[:300]) else f"https://github.com/{place}"
 
 
 def comment_record(given: Any) -> CommentRecord:
-    """A comment, from a row of `/issues/comments`; its issue is named by `issue_url`.
+    """Parse a comment from a row of `/issues/comments`; `issue_url` names its issue.
 
     Raises:
         InputError: names the field that is missing or odd.
@@ -290,7 +290,7 @@ def _comment(raw: Row, **known: int) -> CommentRecord:
 
 
 def comments_inside(given: Any) -> list[CommentRecord]:
-    """The comments that `gh issue list --json comments` puts inside an issue, but those without a key."""
+    """Parse the comments inside an issue of `gh issue list --json comments`, except those without an id."""
     listed = given.get("comments") if isinstance(given, dict) and "createdAt" in given else None
     records = []
     for row in clean(listed) if isinstance(listed, list) else ():
@@ -301,7 +301,7 @@ def comments_inside(given: Any) -> list[CommentRecord]:
 
 
 def release_record(given: Any, repo: str) -> ReleaseRecord:
-    """A release with the pull requests that its notes name, from a row of `/releases`.
+    """Parse a release with the pull requests mentioned in its notes, from a row of `/releases`.
 
     Raises:
         InputError: names the field that is missing or odd.
@@ -320,15 +320,15 @@ def release_record(given: Any, repo: str) -> ReleaseRecord:
 
 
 def pulls_in_notes(notes: str, repo: str) -> tuple[int, ...]:
-    """The pull requests that a release's notes name, in their order.
+    """Return the pull requests listed in a release's notes, in order.
 
-    Counted are `…/{repo}/pull/N` addresses and `#N` at the end of a list line, both in the list below
-    "What's Changed" where there is such a heading, else in all list lines.
+    These are `…/{repo}/pull/N` URLs and `#N` at the end of a list line, in the list below "What's Changed"
+    if there is such a heading, or else in all list lines.
     """
     url = re.compile(rf"github\.com/{re.escape(repo)}/pull/([0-9]{{1,9}})(?![0-9])", re.IGNORECASE)
     found: dict[int, None] = {}
     for line in _change_lines(notes):
-        # GitHub's own lists end in "by @x in #N"; lists by hand in "(#N)" or "(#N, #M)".
+        # Lines of generated notes end in "by @x in #N", of handwritten ones in "(#N)" or "(#N, #M)".
         ending = _NUMBERS_AT_END.search(line[-400:])
         numbers = [*url.findall(line), *(_NUMBER.findall(ending[1]) if ending else ())]
         found.update(dict.fromkeys(int(number) for number in numbers if int(number)))
@@ -336,7 +336,7 @@ def pulls_in_notes(notes: str, repo: str) -> tuple[int, ...]:
 
 
 def _change_lines(notes: str) -> list[str]:
-    """The list lines below "What's Changed", up to the next heading of its level; all of them without one."""
+    """Return the list lines below "What's Changed", up to the next heading of its level, or else all."""
     lines = notes.splitlines()
     begin = next((i for i, line in enumerate(lines) if _CHANGES_HEADING.match(line)), None)
     if begin is not None:
@@ -351,7 +351,7 @@ def _level(line: str) -> int:
 
 
 def repo_named(given: Any) -> str | None:
-    """`owner/name` of the repository that a row says it is from, or None if it does not say."""
+    """Return `owner/name` of the repository in a row's URLs, or None."""
     if not isinstance(given, dict):
         return None
     for name in ("html_url", "url", "repository_url", "issue_url"):

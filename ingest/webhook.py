@@ -1,7 +1,7 @@
-"""One webhook delivery: its rows are stored as the sync's are; no cursor moves.
+"""Process webhook deliveries: store their rows as the sync does, without moving cursors.
 
-Deliveries come once, in any order, and can be replayed under another id. So a row is stored only if it is not
-older than the stored one; one that is gone comes back only with a later update time.
+Deliveries arrive once, in any order, and can be replayed under another id. So a row is stored only if it is
+not older than the stored one, and a row marked as gone is restored only by a later update time.
 Shapes: docs.github.com, "Webhook events and payloads".
 """
 
@@ -34,15 +34,15 @@ _UNPUBLISHED = frozenset({"deleted", "unpublished"})
 def take_delivery(
     store: Store, repos: Sequence[str], event: str, payload: Any, *, delivery_id: str
 ) -> Outcome:
-    """Store what a delivery brings, and its id with it; then read the issue anew.
+    """Store a delivery's rows together with its id, then derive the issue's facts again.
 
     Args:
         event: `issues`, `issue_comment`, `pull_request` or `release`; any other is ignored.
-        payload: the delivery's JSON; its signature is checked already.
-        delivery_id: GitHub's; one that was taken before is "seen", and nothing is done.
+        payload: the delivery's JSON, with its signature already verified.
+        delivery_id: GitHub's id; if it was processed before, the outcome is "seen" and nothing is done.
 
     Raises:
-        InputError: a field of the payload is missing or odd.
+        InputError: a field of the payload is missing or invalid.
     """
     save = _SAVERS.get(event)
     if save is None:
@@ -60,12 +60,12 @@ def take_delivery(
         changed = save(session, add_repository(session, repo), repo, delivery)
     try:
         derive_changed(store, repo, changed)
-    except StoreError as error:  # the rows are safe, and the next sync reads what was not read
+    except StoreError as error:  # the rows are stored, and the next sync derives their facts
         log.warning("a delivered issue was not read yet", numbers=changed, reason=error.message)
     return "stored"
 
 
-# ---- one event's rows; each returns the numbers of the issues to be read anew
+# ---- savers by event; each returns the numbers of the issues to derive again
 
 
 def _save_issue(session: Session, repo_id: int, repo: str, delivery: GitHubDelivery) -> list[int]:
@@ -111,6 +111,6 @@ def _save_newer(session: Session, repo_id: int, issue: IssueRecord) -> list[int]
 
 
 def _is_outdated(record: IssueRecord | CommentRecord, gone: Mapping[int, datetime]) -> bool:
-    """Whether the row was written before it was marked gone."""
+    """True if the row was last updated before it was marked as gone."""
     gone_at = next(iter(gone.values()), None)
     return gone_at is not None and (record.updated_at is None or record.updated_at <= gone_at)

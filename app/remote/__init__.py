@@ -1,1 +1,1 @@
-"""Our own client of other servers: a triage server, a snapshot, a chat channel."""
+"""HTTP clients for a remote triage server, snapshots, and chat webhooks."""

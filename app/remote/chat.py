@@ -1,6 +1,6 @@
-"""The digest of a week as a message of a chat channel: Slack, Microsoft Teams, Discord, or any webhook.
+"""Post a weekly digest to a chat channel: Slack, Microsoft Teams, Discord, or any webhook.
 
-Each service has its own shape, marks and limits; what an issue says can mention nobody and link nowhere.
+Each service has its own format, markup and limits. Issue texts are escaped and cannot add mentions or links.
 """
 
 import json
@@ -35,23 +35,23 @@ HOSTS: dict[str, Service] = {
 SLACK_HEADER_CHARS, SLACK_SECTION_CHARS = 150, 3000
 DISCORD_TITLE_CHARS, DISCORD_TEXT_CHARS = 256, 4096
 TEAMS_BYTES = 28 * 1024
-"""Most that each service takes; Teams counts the whole message."""
+"""Maximum lengths per service; for Teams, of the whole message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the message: its title, and lines each with a link that may be empty."""
+    """A section of the message: its title, and lines as (text, URL or "")."""
 
     title: str
     lines: tuple[tuple[str, str], ...]
 
 
 def post_digest(digest: Digest, url: str, *, transport: httpx.BaseTransport | None = None) -> Service:
-    """Post a digest to a webhook; its host decides which service it is.
+    """Post a digest to a webhook in the format of its service, which its host determines.
 
     Raises:
-        ConfigError: no http(s) address.
-        ServerError: it does not answer, or refuses. The address, which is a secret, is not named.
+        ConfigError: not an http(s) URL.
+        ServerError: no response, or an error status. The message omits the URL, which is a secret.
     """
     host = urlsplit(url).hostname
     if not url.startswith(("https://", "http://")) or not host:
@@ -69,12 +69,12 @@ def post_digest(digest: Digest, url: str, *, transport: httpx.BaseTransport | No
 
 
 def service_at(host: str) -> Service:
-    """Whose webhooks a host takes."""
+    """Return the service of a webhook's host."""
     return next((HOSTS[name] for name in HOSTS if host == name or host.endswith(f".{name}")), "webhook")
 
 
 def message_for(service: Service, digest: Digest) -> Message:
-    """The message in the shape of a service, within its limits."""
+    """Return the message in the format of a service, within its limits."""
     return _SHAPES[service](digest)
 
 
@@ -114,7 +114,7 @@ def _issue_url(digest: Digest, number: int) -> str:
 
 
 def _text(digest: Digest, write: Callable[[str, str], str], strong: str) -> list[str]:
-    """Each section as text of a service: `write` makes a line of words and a link."""
+    """Format each section; `write` formats a line from a text and a URL, `strong` marks bold titles."""
     parts = []
     for section in _sections(digest):
         bullet = "• " if section.title else ""
@@ -129,7 +129,7 @@ def _cut(text: str, chars: int) -> str:
 
 
 def _fitting(parts: Sequence[str], size: int) -> str:
-    """The parts as one text; lines that have no room are left out, never cut."""
+    """Join the parts, stopping before the first line that exceeds `size` characters; lines are never cut."""
     kept, left = list[str](), size
     for line in "\n\n".join(parts).split("\n"):
         if len(line) + 1 > left:
@@ -140,7 +140,7 @@ def _fitting(parts: Sequence[str], size: int) -> str:
 
 
 def _slack(digest: Digest) -> Message:
-    """Blocks of Slack's incoming webhooks; three characters have a meaning there."""
+    """Return blocks for Slack's incoming webhooks, where `&`, `<` and `>` must be escaped."""
 
     def escaped(text: str) -> str:
         return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -162,7 +162,7 @@ def _markdown(text: str, url: str) -> str:
 
 
 def _teams(digest: Digest) -> Message:
-    """An Adaptive Card, as webhooks of Teams' workflows take it."""
+    """Return an Adaptive Card for a webhook of Teams' workflows."""
     title = {"type": "TextBlock", "size": "Large", "weight": "Bolder", "text": _title(digest), "wrap": True}
     body = [title]
     card = {
@@ -182,14 +182,14 @@ def _teams(digest: Digest) -> Message:
 
 
 def _discord(digest: Digest) -> Message:
-    """An embed; nobody is mentioned, whatever a title says."""
+    """Return a Discord embed with all mentions disabled."""
     text = _fitting(_text(digest, _markdown, "**"), DISCORD_TEXT_CHARS)
     embed = {"title": _cut(_title(digest), DISCORD_TITLE_CHARS), "description": text}
     return {"embeds": [embed], "allowed_mentions": {"parse": []}}
 
 
 def _webhook(digest: Digest) -> Message:
-    """Text for whatever shows text, and the whole digest for programs."""
+    """Return a generic message: plain text for display, and the whole digest as JSON for programs."""
     text = "\n\n".join([_title(digest), *_text(digest, lambda text, url: f"{text} {url}".strip(), "")])
     return {"text": text, "digest": digest.model_dump(mode="json")}
 

@@ -27,11 +27,11 @@ def diagnose_remotely(
     read_by_model: bool = False,
     **question: Unpack[LogQuestion],
 ) -> Diagnosis:
-    """Ask a running server; its own repositories are searched, `repos` is not sent.
+    """Diagnose a log on a running server, which searches its own repositories; `repos` is not sent.
 
     Raises:
-        ConfigError: the address is no http(s) address.
-        ServerError: it does not answer, refuses, or answers something else.
+        ConfigError: not an http(s) URL.
+        ServerError: no response, an error status, or an invalid response.
     """
     if not url.startswith(("http://", "https://")):
         raise ConfigError("the server (--url, or TRIAGE_URL) must be an http:// or https:// address")
@@ -57,7 +57,7 @@ def diagnose_remotely(
 
 
 def _silence(error: Exception) -> str:
-    """Why there was no answer, and what may help."""
+    """Describe why there was no response, and what may help."""
     if isinstance(error, httpx.ConnectTimeout):
         return (
             f"no connection within {CONNECT_TIMEOUT_S:.0f} s; is the address right, and reachable from here?"

@@ -1,6 +1,6 @@
-"""Snapshots of others: fetched, checked, put in the base's place.
+"""Download a published snapshot, verify it, and replace the database with it.
 
-A download that breaks off goes on where it stopped, in this run and in the next one.
+An interrupted download is resumed, in the same run or the next one.
 """
 
 import tempfile
@@ -19,7 +19,7 @@ from app.store.engine.sqlite_file import sqlite_file
 
 TIMEOUT_S = 30.0
 FRUITLESS_MAX = 5
-"""Connections in a row that brought nothing, before it is given up."""
+"""Consecutive connections without progress before giving up."""
 PAUSE_S = 1.0
 MANIFEST_MAX_BYTES = 64 * 1024
 
@@ -27,16 +27,16 @@ MANIFEST_MAX_BYTES = 64 * 1024
 def restore_snapshot(
     url: str, database_url: str, report: Report, *, force: bool = False
 ) -> tuple[Manifest, Restored]:
-    """Fetch what `triage publish` wrote, check it, and put it in the place of the base.
+    """Fetch a snapshot of `triage publish`, verify it, and replace the database with it.
 
     Args:
         url: of the manifest, or of its folder.
-        database_url: the base, which nobody else may use.
+        database_url: the database to replace, which must not be in use.
 
     Raises:
-        ConfigError: the address is no http(s) address.
-        ServerError: it does not answer, or not with a snapshot.
-        SchemaError, StoreError: the snapshot or the base is not fit for it; nothing was changed.
+        ConfigError: not an http(s) URL.
+        ServerError: no response, or an error status.
+        SchemaError, StoreError: the snapshot is invalid or the database cannot be replaced; nothing changed.
     """
     if not url.startswith(("http://", "https://")):
         raise ConfigError("the snapshot's address must be an http:// or https:// address")
@@ -82,7 +82,7 @@ def _check(reply: httpx.Response, address: str) -> None:
 
 
 def _fetch(client: httpx.Client, address: str, manifest: Manifest, part: Path, report: Report) -> None:
-    """Bring the file to its whole size; what is there of it already is not asked for again."""
+    """Download the missing rest of the file, resuming after connection errors."""
     fruitless, had = 0, -1
     while (has := part.stat().st_size if part.exists() else 0) < manifest.size_bytes:
         fruitless = fruitless + 1 if has <= had else 0

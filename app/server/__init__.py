@@ -1,1 +1,1 @@
-"""The processes of a running server: start, workers, timeouts, the background sync."""
+"""The server's processes: startup, workers, connection limits, background sync and reading."""

@@ -1,7 +1,7 @@
-"""What the team's own models do beside a server, reading and vectors: in rounds, in a process of its own.
+"""Background rounds of the operator's models, reading and embeddings, in a separate process.
 
-However many hosts share a database, one reads at a time: whoever holds its reading lock. A sync never waits
-for it, nor it for a sync; what was answered is kept at once, so a round may be ended at any time.
+Among all hosts that share a database one reads at a time, guarded by a reading lock. It is independent of the
+sync. Each reply is stored at once, so a round may be killed at any time.
 """
 
 import threading
@@ -24,7 +24,7 @@ PROGRESS_EVERY_S = 60.0
 
 
 def reading_round(settings: Settings, store: Store, stop: threading.Event) -> None:
-    """Read what is new in every repository and make its vectors, unless another process does just now."""
+    """Embed and read the new issues of every repository, unless another process is doing so."""
     with sync_lock(store.engine, READING) as held:
         for repo in settings.repo if held else ():
             if settings.embeddings_url is not None and not stop.is_set():

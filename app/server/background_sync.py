@@ -1,7 +1,7 @@
-"""A sync of the configured repositories: by hand, or in rounds beside a server.
+"""Sync of the configured repositories: on demand, or in rounds in the background of a server.
 
-However many processes and hosts share a database, one background sync runs: whoever holds its sync lock.
-A sync by hand waits a little for it and then goes on beside it, which loses nothing.
+Among all processes and hosts that share a database one background sync runs, guarded by the sync lock. A sync
+on demand waits a little for the lock and then runs without it, which is safe.
 """
 
 import os
@@ -31,12 +31,12 @@ from ingest.sync.run import SyncResult
 from ingest.sync.sync import sync
 
 BACKGROUND_WAIT_S = 60.0
-"""A sync beside a server does not sit out a spent budget; the next round goes on."""
+"""A background sync does not wait for an exhausted rate limit to reset; the next round continues."""
 TURN_WAIT_S = 60.0
-"""How long a sync by hand waits for another: most end within a minute, a first one within the hour."""
+"""How long a sync on demand waits for another: most end within a minute, a first one within the hour."""
 
 PROGRESS_EVERY_S = 15.0
-"""Between two lines of a sync beside a server."""
+"""Interval of a background sync's progress lines."""
 LOOK_EVERY_S = 0.2
 STOP_TIMEOUT_S = 5.0
 NICENESS = 10
@@ -48,7 +48,7 @@ LOG = structlog.get_logger(__name__)
 
 
 def github_client(settings: Settings, *, patient: bool = True, url: str | None = None) -> GitHubClient:
-    """A client for the configured GitHub. An impatient one waits for no spent budget."""
+    """Return a client for the configured GitHub; if not `patient`, with a short wait for rate limits."""
     token = settings.github_token.get_secret_value() if settings.github_token else None
     wait_s = MAX_WAIT_S if patient else BACKGROUND_WAIT_S
     quiet_retries()
@@ -57,7 +57,7 @@ def github_client(settings: Settings, *, patient: bool = True, url: str | None =
 
 @contextmanager
 def turn_to_sync(store: Store, wait_s: float = TURN_WAIT_S) -> Iterator[None]:
-    """The body of the `with` runs when no other sync does, or beside one that does not end in time.
+    """Run the `with` block once no other sync is running, or after `wait_s` at the latest.
 
     Raises:
         StoreError: the database cannot be used.
@@ -73,7 +73,7 @@ def turn_to_sync(store: Store, wait_s: float = TURN_WAIT_S) -> Iterator[None]:
 
 
 def background_sync(one_round: Background, every_s: float | None) -> Background:
-    """A function that does a round now, and then one every so often until stopped."""
+    """Return a function that runs a round now, and then one every `every_s` until stopped."""
 
     def run(stop: threading.Event) -> None:
         pause: float | None = 0.0
@@ -85,9 +85,9 @@ def background_sync(one_round: Background, every_s: float | None) -> Background:
 
 
 def sync_round(settings: Settings, store: Store, stop: threading.Event) -> bool:
-    """Sync every repository, unless another process does just now. Nothing that fails stops the server.
+    """Sync every repository, unless another process is doing so. Errors never stop the server.
 
-    Returns whether all went as it should, a refusal of GitHub included, which each repository's run notes.
+    Returns False on a failure outside a repository's run; GitHub's errors are recorded in the run instead.
     """
     try:
         with sync_lock(store.engine) as held:
@@ -101,7 +101,7 @@ def sync_round(settings: Settings, store: Store, stop: threading.Event) -> bool:
             forget_old(store)
     except TriageError as error:
         announce(f"the sync could not begin: {error.message}")
-    except Exception:  # a fault of the program in one round; the next may go well
+    except Exception:  # a bug in one round must not prevent the next
         LOG.exception("sync_round_failed")
     else:
         return True
@@ -109,23 +109,23 @@ def sync_round(settings: Settings, store: Store, stop: threading.Event) -> bool:
 
 
 def round_apart(settings: Settings, stop: threading.Event) -> None:
-    """One round in a process of its own, of low priority: reading issues must not slow down answers.
+    """Run one sync round in a separate low-priority process, so that it does not slow down responses.
 
-    It is out of reach of signals to the server's group, and ends when its standard input does: the server
-    stops it, or is dead. One that fails is noted in the base, so that all pages and `/readyz` show it.
+    The process is not in the server's process group, and exits when its stdin closes, as the server stops or
+    dies. A failed round is recorded in the database, so that all pages and `/readyz` show it.
     """
     if code := _run_apart([sys.executable, "-m", "app.server.background_sync"], stop):
         _note_death(settings, code)
 
 
 def reading_apart(stop: threading.Event) -> None:
-    """One round of reading by a language model, likewise in a process of its own."""
+    """Run one round of the operator's models in a separate process."""
     if code := _run_apart([sys.executable, "-m", "app.server.background_reading"], stop):
         announce(f"reading by the model ended with code {code}, and its log says why")
 
 
 def _run_apart(command: list[str], stop: threading.Event) -> int:
-    """Run a process that ends when its standard input does; its exit code, 0 where it was stopped."""
+    """Run a process that exits when its stdin closes; return its exit code, or 0 if it was stopped."""
     try:
         child = subprocess.Popen(command, stdin=subprocess.PIPE, process_group=0)
     except OSError as error:
@@ -155,7 +155,7 @@ def _note_death(settings: Settings, code: int) -> None:
 
 
 def sync_quietly(settings: Settings, store: Store, repo: str) -> None:
-    """One sync whose outcome is a line on the console; a failure never stops the server."""
+    """Sync a repository and print the outcome; a failure never stops the server."""
     try:
         announce(f"syncing {repo}: newest issues first, every page is stored at once")
         with (
@@ -169,7 +169,7 @@ def sync_quietly(settings: Settings, store: Store, repo: str) -> None:
 
 
 def outcome_line(result: SyncResult, store: Store, *, serving: bool = False) -> str:
-    """What a sync did, in a line; `serving`: a server goes on with what is stored."""
+    """Describe a sync's result in one line; with `serving`, for the operator of a running server."""
     figures = f"requests {result.requests}, not modified {result.not_modified}"
     if result.remaining is not None:
         figures += f", remaining {result.remaining}"
@@ -186,12 +186,12 @@ def outcome_line(result: SyncResult, store: Store, *, serving: bool = False) -> 
 
 
 def run_round(work: Callable[[Settings, Store, threading.Event], bool | None], name: str) -> None:
-    """One round at low priority with the settings of the environment, in the process that is for it alone.
+    """Run one round and exit; the main function of the separate low-priority process.
 
-    It is interrupted when nobody holds the standard input's other end.
+    The round is interrupted when stdin closes.
 
     Args:
-        work: the round; False where something went wrong that a repository's run does not note.
+        work: the round; returns False on a failure that no repository's run records.
     """
     os.nice(NICENESS)
     threading.Thread(target=_interrupt_at_end_of_input, name="input", daemon=True).start()
@@ -209,7 +209,7 @@ def run_round(work: Callable[[Settings, Store, threading.Event], bool | None], n
 
 
 def _interrupt_at_end_of_input() -> None:
-    """Interrupt the main thread when nobody holds the other end of the standard input any more."""
+    """Interrupt the main thread when stdin closes."""
     with suppress(OSError):
         while os.read(0, 1):
             pass

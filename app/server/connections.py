@@ -1,8 +1,8 @@
-"""Connections that come to nothing: who sends slowly or not at all, reads slowly, or opens too many.
+"""Connection limits: protection against slow senders, slow readers, and too many connections.
 
-uvicorn waits without end for the rest of a request's headers, for what is left of a body that is answered
-already, and for a client to take an answer. Each such connection costs memory and a file descriptor, so all
-have a limit of time here, and each client one of number; bodies have theirs in
+uvicorn waits indefinitely for the rest of a request's headers, for the rest of a body that is already
+answered, and for a client to read a response. Each such connection costs memory and a file descriptor, so
+each wait has a timeout here, and each client a maximum number of connections; the limits on bodies are in
 `app.web.middleware.body_limits`.
 """
 
@@ -28,28 +28,28 @@ from app.web.headers import at_start
 from app.web.middleware.client import client_of
 
 HEADERS_TIMEOUT_S = 15.0
-"""From the opening of a connection, or the end of an answer, to the end of the next request's headers."""
+"""From opening a connection, or from the end of a response, to the end of the next request's headers."""
 UNREAD_TIMEOUT_S = 30.0
-"""How long a client may leave an answer unread that fills the buffers, or the last one on a connection."""
+"""How long a client may not read a response that fills the buffers, or the last one on a connection."""
 LINGER_S = 2.0
-"""How long the rest of a body is let in and dropped after its answer, so that the client sees the answer."""
+"""How long the rest of a body is read and dropped after the response, so that the client sees that."""
 
 CONNECTIONS_MAX = 1000
-"""Of one worker at a time. For one more the oldest is closed that waits for its client, of who holds most."""
+"""Per worker; beyond it, the client with the most connections loses its oldest one that waits for it."""
 SHARE = 250
-"""Of one client, whose own oldest goes for one more; a trusted proxy, which speaks for many, has no share."""
+"""Per client; beyond it, the client's oldest connection is closed. Trusted proxies have no such limit."""
 BACKLOG = 100
-"""As many connections are accepted at once, before the first of them is counted and anything else is done."""
+"""Listen backlog; the event loop may accept this many connections at once before any is counted."""
 OTHER_FILES = 128
-"""Descriptors of a worker that are no clients' connections: of the database, of static files."""
+"""File descriptors of a worker for other purposes: the database, static files."""
 
 _AT_ONCE = struct.pack("ii", 1, 0)
-"""To linger no second: what the kernel holds for the client is dropped with the connection."""
+"""SO_LINGER with timeout 0: closing drops unsent data."""
 _LOG = structlog.get_logger(__name__)
 
 
 def raise_file_limit() -> int:
-    """Let this process open as many files as it may; how many connections of clients that leaves room for."""
+    """Raise the limit on open files to its maximum; return how many client connections that allows."""
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     files = CONNECTIONS_MAX * 10 if hard == resource.RLIM_INFINITY else hard
@@ -65,7 +65,7 @@ def _networks(*hosts: str) -> Any:
 
 
 class _Gentle:
-    """A transport whose closing has an end, and which lets the rest of a request in before."""
+    """A transport that closes gracefully: it drains the rest of a request first, within a timeout."""
 
     def __init__(self, transport: asyncio.Transport, protocol: TimedProtocol) -> None:
         self._transport = transport
@@ -77,11 +77,11 @@ class _Gentle:
         return getattr(self._transport, name)
 
     def is_closing(self) -> bool:
-        """Whether nothing is read or written any more."""
+        """True if the transport is closing or closed."""
         return self._closing is not None or self._transport.is_closing()
 
     def close(self) -> None:
-        """Close once the client has taken the answer, or has had time for it."""
+        """Close once the client has read the response, or after a timeout."""
         if self.is_closing():
             return
         is_sending = self._protocol.cycle is not None and self._protocol.cycle.more_body
@@ -94,7 +94,7 @@ class _Gentle:
             self._transport.close()
 
     def cut(self) -> None:
-        """Close now; what was not sent is dropped."""
+        """Close now, dropping unsent data."""
         self.is_cut = True
         connection = self._transport.get_extra_info("socket")
         if connection is not None and connection.fileno() >= 0:
@@ -102,16 +102,16 @@ class _Gentle:
         self._transport.abort()
 
     def end(self) -> None:
-        """The connection is closed."""
+        """Cancel the timer, as the connection is closed."""
         if self._closing is not None:
             self._closing.cancel()
 
 
 class TimedProtocol(H11Protocol):
-    """uvicorn's HTTP/1.1 with these limits; a connection past one of them is cut.
+    """uvicorn's HTTP/1.1 protocol with these limits; connections that exceed one are cut.
 
-    Over h11: its other parser, httptools, loses the body of a request that offers HTTP/2 (`Upgrade: h2c`), as
-    Java's client does. `config.forwarded_allow_ips` names the trusted proxies.
+    Based on h11, as uvicorn's other parser, httptools, loses the body of a request that offers HTTP/2
+    (`Upgrade: h2c`), as Java's client does. `config.forwarded_allow_ips` names the trusted proxies.
     """
 
     headers_timeout_s = HEADERS_TIMEOUT_S
@@ -126,7 +126,7 @@ class TimedProtocol(H11Protocol):
     opened_at: float
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Open, make room if this is one too many, and wait for the first headers."""
+        """Start the timer for the first headers, and cut a connection if there are too many."""
         self.gentle = _Gentle(cast("asyncio.Transport", transport), self)
         self.opened_at = time.monotonic()
         self.app = self._answer
@@ -136,7 +136,7 @@ class TimedProtocol(H11Protocol):
 
     @cached_property
     def client_key(self) -> str | None:
-        """Whose share the connection counts for."""
+        """The client whose share the connection counts towards; None for a trusted proxy."""
         if self.client is None:
             return None
         is_trusted = self.client[0] in _networks(*self.config.forwarded_allow_ips)
@@ -144,12 +144,12 @@ class TimedProtocol(H11Protocol):
 
     @property
     def waits_for_client(self) -> bool:
-        """Whether the client has yet to ask, to send the rest of a body or to take its answer."""
+        """True if the client must first send a request, send the rest of a body, or read a response."""
         cycle = self.cycle
         return cycle is None or cycle.response_complete or cycle.more_body or self.flow.write_paused
 
     def _make_room(self) -> None:
-        """Cut one connection if there are too many, of this client or in all."""
+        """Cut one connection if this client, or all clients together, have too many."""
         here = cast("set[TimedProtocol]", self.connections)
         held = Counter([one.client_key for one in here if not one.gentle.is_cut])
         is_full = held.total() > self.connections_max
@@ -164,7 +164,7 @@ class TimedProtocol(H11Protocol):
         min(waiting, key=attrgetter("opened_at")).gentle.cut()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer; after an answer that comes before the whole body the connection ends."""
+        """Call the app; close the connection after a response sent before the whole body was received."""
 
         def close_if_incomplete(headers: MutableHeaders) -> None:
             if self.cycle.more_body:
@@ -173,18 +173,18 @@ class TimedProtocol(H11Protocol):
         await self.config.loaded_app(scope, receive, at_start(send, close_if_incomplete))
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, unless its answer is out; a request that has begun must end its headers in time."""
+        """Process data unless the connection is closing, and update the headers timer."""
         if not self.gentle.is_closing():
             super().data_received(data)
             self._follow()
 
     def on_response_complete(self) -> None:
-        """The answer is out; the next request may be here already."""
+        """Update the headers timer; the next request may have arrived already."""
         super().on_response_complete()
         self._follow()
 
     def pause_writing(self) -> None:
-        """The buffers are full: the client must read on."""
+        """Start the timer for unread data, as the buffers are full."""
         super().pause_writing()
         loop = asyncio.get_running_loop()
         self._unread_timer = loop.call_later(self.unread_timeout_s, self.gentle.cut)
@@ -202,7 +202,7 @@ class TimedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _follow(self) -> None:
-        """The time for headers runs whenever no request is being answered."""
+        """Run the headers timer whenever no request is in progress."""
         if self.cycle is None or self.cycle.response_complete:
             self._await_headers()
         else:

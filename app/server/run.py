@@ -1,6 +1,6 @@
-"""Running the service: the server, and the sync that runs beside it.
+"""Run the server and its background sync.
 
-The background sync is started by the first process, in a process of its own; all workers only answer.
+The first process starts the background sync in a separate process; workers only handle requests.
 """
 
 import ctypes
@@ -26,17 +26,17 @@ from app.terminal.events import announce, log_libraries, set_up_logging
 from app.web.headers import SpreadConnections
 
 STOP_TIMEOUT_S = 10
-"""For requests that are being answered when the server stops."""
+"""Time to finish the requests in progress when the server stops."""
 WORKER_TIMEOUT_S = 30
-"""Without a sign of life for so long a worker is replaced; a busy machine may keep a sound one waiting."""
+"""An unresponsive worker is replaced after this time; on a busy machine a healthy one may be slow."""
 _M_MMAP_THRESHOLD, _LARGE_BYTES = -3, 128 * 1024
 
 
 def serve(settings: Settings, *, sync_now: bool) -> None:
-    """Serve until stopped, where and by as many workers as the settings say.
+    """Serve until stopped, with the host, port and number of workers in the settings.
 
     Args:
-        sync_now: begin with a sync, also where none is to be repeated.
+        sync_now: start with a sync, even if no repeated sync is configured.
 
     Raises:
         SchemaError: the database is not of this version.
@@ -57,7 +57,7 @@ def serve(settings: Settings, *, sync_now: bool) -> None:
         "http": TimedProtocol,
         "ws": "none",
         "access_log": False,  # requests are logged by `app.web.middleware.metrics`
-        # `app.web.middleware.client` reads them, of the configured proxies only.
+        # `app.web.middleware.client` reads forwarding headers, from the configured proxies only.
         "proxy_headers": False,
         "forwarded_allow_ips": list(settings.trusted_proxies),
         "backlog": BACKLOG,
@@ -75,7 +75,7 @@ def serve(settings: Settings, *, sync_now: bool) -> None:
 
 
 def _background(settings: Settings, every_s: float | None) -> Background:
-    """The sync in rounds, and beside it what models do, if one is named."""
+    """Return the repeated sync, in parallel with the operator's models if any is configured."""
     sync = background_sync(partial(round_apart, settings), every_s)
     if settings.reader_url is None and settings.embeddings_url is None:
         return sync
@@ -105,9 +105,9 @@ def _serve_by_workers(options: dict[str, Any], background: Background | None) ->
 
 
 def give_memory_back() -> None:
-    """Have what a large log took returned to the system at once.
+    """Make malloc return the memory of large logs to the system at once.
 
-    glibc raises the size from which it does so each time such a piece is freed; to set it once ends that
+    glibc raises its mmap threshold each time such a block is freed; setting it once disables that
     (mallopt(3), M_MMAP_THRESHOLD). Other C libraries have no such call.
     """
     with suppress(OSError, AttributeError):
@@ -117,12 +117,12 @@ def give_memory_back() -> None:
 def _prepare() -> None:
     log_libraries()
     give_memory_back()
-    gc.freeze()  # what is loaded by now stays: not to be looked through again for each 50,000 objects
+    gc.freeze()  # exclude what is loaded now from garbage collection, as it stays forever
     TimedProtocol.connections_max = raise_file_limit()
 
 
 def worker_app() -> FastAPI:
-    """The application of one worker process; settings come from the environment."""
+    """Create the application of one worker process; settings come from the environment."""
     end_with_parent()
     settings = load_settings()
     set_up_logging(settings.log_level, settings.log_format)

@@ -1,8 +1,8 @@
-"""Several worker processes behind one port: uvicorn's supervisor, made to leave nothing behind.
+"""Several worker processes on one port: uvicorn's supervisor, with reliable shutdown.
 
-A terminal and some service managers signal the whole group, so that workers end on their own before their
-parent gets the signal; a closed terminal hangs up; and a parent can be killed. In all of these no worker may
-be started again or stay, hold the port, or lose what it is answering.
+Terminals and some service managers signal the whole process group, so that workers may exit before their
+parent gets the signal; closing a terminal sends SIGHUP; and the parent may be killed. In all these cases no
+worker may be restarted, be left behind, keep the port open, or drop a request in progress.
 """
 
 import os
@@ -23,14 +23,14 @@ from uvicorn.supervisors.multiprocess import Process
 from app.terminal.events import announce
 
 END_TIMEOUT_S = 12.0
-"""For a worker that was asked to end; longer than it takes to answer what it was asked."""
+"""Time for a worker to exit; longer than the timeout for requests in progress."""
 
 
 def bind(config: Config) -> socket.socket:
-    """Open the socket that all workers listen on, at the host and port of `config`; answers leave it at once.
+    """Open the socket that all workers listen on, with TCP_NODELAY, at the host and port of `config`.
 
-    asyncio sees to that only where the protocol is named when the socket is made, which uvicorn does not:
-    the body of an answer then waits 40 ms for a client that delays to acknowledge its head.
+    asyncio sets TCP_NODELAY only on sockets created with an explicit protocol, which uvicorn's are not.
+    Without it the body of a response waits 40 ms for the client's delayed acknowledgement of the headers.
     """
     listening = config.bind_socket()
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # connections inherit it
@@ -38,10 +38,10 @@ def bind(config: Config) -> socket.socket:
 
 
 class Workers(Multiprocess):
-    """As many processes as `config` says, watched until a signal ends them.
+    """The supervisor of the configured number of worker processes.
 
-    `was_signalled` says whether one did; if not, a worker could not start. Without a terminal SIGHUP renews
-    the workers one by one, so that no request is lost; with one it means that the terminal is gone.
+    `was_signalled` is True if a signal ended it; otherwise a worker could not start. Without a controlling
+    terminal, SIGHUP restarts the workers one by one without losing requests; with one, it ends the server.
     """
 
     was_signalled = False
@@ -50,7 +50,7 @@ class Workers(Multiprocess):
         is_hangup_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
         super().__init__(config, sockets)
         self._ends_on_hangup = has_terminal()
-        if is_hangup_ignored:  # as `nohup` has it
+        if is_hangup_ignored:  # as under `nohup`
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def init_processes(self) -> None:
@@ -58,23 +58,23 @@ class Workers(Multiprocess):
         self._leave_pipes()
 
     def keep_subprocess_alive(self) -> None:
-        """Start again who died, unless a signal waits: whoever died then may have got it first."""
+        """Restart dead workers, unless a signal is pending, which may have been why they exited."""
         if not self.signal_queue:
             super().keep_subprocess_alive()
             self._leave_pipes()
 
     def terminate_all(self) -> None:
-        """Tell all to end. Who comes now is refused at once: nobody would take the connection any more."""
+        """Terminate all workers. Close the sockets first, so that new connections are refused at once."""
         for listening in self.sockets:
             listening.close()
         super().terminate_all()
 
     def join_all(self) -> None:
-        """Wait for all to end; one that is frozen is killed."""
+        """Wait for all workers to exit, and kill those that hang."""
         _join(self.processes)
 
     def restart_all(self) -> None:
-        """Replace each worker, the next one when the former has ended, unless another signal came."""
+        """Replace the workers one after the other, until another signal arrives."""
         for index, old in enumerate(self.processes):
             new = Process(self.config, self.sockets)
             new.start()
@@ -90,21 +90,21 @@ class Workers(Multiprocess):
         announce("renewed: all workers run the code that is installed")
 
     def handle_int(self) -> None:
-        """End (Ctrl-C)."""
+        """Shut down (Ctrl-C)."""
         self.was_signalled = True
         super().handle_int()
 
     def handle_term(self) -> None:
-        """End (a service manager)."""
+        """Shut down (service manager)."""
         self.was_signalled = True
         super().handle_term()
 
     def handle_quit(self) -> None:
-        """End (Ctrl-backslash); the workers of a terminal have died of it already."""
+        r"""Shut down (Ctrl-\); workers in the terminal's foreground group have already died of it."""
         self.handle_term()
 
     def handle_hup(self) -> None:
-        """End with the terminal, or renew the workers."""
+        """Shut down if the terminal was closed; without a terminal, restart the workers."""
         if self._ends_on_hangup:
             self.handle_term()
         else:
@@ -113,7 +113,7 @@ class Workers(Multiprocess):
             self._leave_pipes()
 
     def _leave_pipes(self) -> None:
-        # Held open here, a worker's end would hide its death from who waits for its answer.
+        # If the parent kept the worker's pipe end open, it would not notice the worker's death.
         for process in self.processes:
             process.child_conn.close()
 
@@ -128,7 +128,7 @@ def _join(processes: Sequence[Process]) -> None:
 
 
 def has_terminal() -> bool:
-    """Whether a terminal controls this process, whose closing would send SIGHUP."""
+    """True if this process has a controlling terminal, whose closing would send SIGHUP."""
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError:
@@ -137,7 +137,7 @@ def has_terminal() -> bool:
 
 
 def end_on_hangup() -> None:
-    """Have SIGHUP end this process as SIGTERM does, what is being asked answered, unless it is ignored."""
+    """Make SIGHUP shut down this process gracefully like SIGTERM, unless SIGHUP is ignored."""
 
     def end(_signal: int, _frame: FrameType | None) -> None:
         signal.raise_signal(signal.SIGTERM)
@@ -147,14 +147,14 @@ def end_on_hangup() -> None:
 
 
 class _Ended(BaseException):
-    """SIGTERM came."""
+    """Raised by SIGTERM."""
 
 
 @contextmanager
 def ending_in_peace() -> Iterator[None]:
-    """Let SIGTERM end what is done inside, not the process, which has its last words to say.
+    """Let SIGTERM end the `with` block, but not the process, which still prints its last message.
 
-    uvicorn answers what is being asked, then raises the signal once more for whoever handled it before.
+    uvicorn finishes the requests in progress, then raises the signal again for the previous handler.
     """
 
     def end(_signal: int, _frame: FrameType | None) -> None:
@@ -169,7 +169,7 @@ def ending_in_peace() -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """In a worker: leave hang-ups to the parent, and end as on SIGTERM when the parent is dead."""
+    """In a worker: ignore SIGHUP, which the parent handles, and send itself SIGTERM if the parent dies."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     parent = parent_process()
     if parent is None:

@@ -1,1 +1,1 @@
-"""What a terminal shows: messages, progress bars, a diagnosis as plain text."""
+"""Terminal output: messages, logging, progress bars, diagnoses, the output of a wrapped command."""

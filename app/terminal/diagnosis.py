@@ -1,7 +1,7 @@
-"""A diagnosis as text for a terminal, ours or that of who asks over HTTP: in colours or plain.
+"""Render a diagnosis as terminal text, coloured or plain, for the local terminal or an HTTP client's.
 
-Colours of our own terminal follow what `rich` makes of it and of NO_COLOR. Nothing of a log or an issue can
-move the cursor or colour anything: what is not printable is taken out before.
+On the local terminal, `rich` decides on colours, respecting NO_COLOR. Unprintable characters are removed, so
+that log and issue texts cannot send control sequences.
 """
 
 import io
@@ -19,16 +19,16 @@ from app.render import make_environment
 
 WIDTH_MAX, WIDTH_MIN = 96, 40
 SHORT_LINES = 40
-"""Of a short answer: what a terminal shows without scrolling."""
+"""Length of a short answer, which fits on a terminal without scrolling."""
 _MARK = "\x1f"
-"""Stands between a line's style and its text; no text holds it once it is printable."""
+"""Separates a line's style from its text; not printable, so it never occurs in the text."""
 
 
 def print_diagnosis(diagnosis: Diagnosis, file: TextIO) -> None:
     """Write verdict, remedies, fix state, root cause, matches and next steps (`templates/diagnosis.txt`).
 
-    Lines are as long as the terminal is wide, but no longer than can be read; a terminal, which shows the end
-    of a long answer, has the verdict there again.
+    Lines have the terminal's width, within WIDTH_MIN and WIDTH_MAX. On a terminal the verdict is repeated at
+    the end, which is the part visible after a long answer.
     """
     console = Console(file=file, highlight=False, soft_wrap=True)
     width = max(WIDTH_MIN, min(WIDTH_MAX, console.width)) if console.is_terminal else WIDTH_MAX
@@ -37,7 +37,7 @@ def print_diagnosis(diagnosis: Diagnosis, file: TextIO) -> None:
 
 
 def short_text(diagnosis: Diagnosis, *, colours: bool) -> str:
-    """The same for a terminal that is not ours, in at most `SHORT_LINES` lines."""
+    """Return the diagnosis for a remote terminal, in at most `SHORT_LINES` lines."""
     file = io.StringIO()
     lines = _lines(diagnosis, WIDTH_MAX, is_short=True)
     if len(lines) > SHORT_LINES:
@@ -59,10 +59,10 @@ def short_text(diagnosis: Diagnosis, *, colours: bool) -> str:
 def _lines(
     diagnosis: Diagnosis, width: int, *, is_terminal: bool = False, is_short: bool = False
 ) -> list[Text]:
-    """The lines of the template in their styles."""
+    """Render the template into styled lines."""
 
     def lines(text: str, style: str = "", first: int | None = None, rest: int = 0) -> str:
-        """The text's lines in a style; filled, with these indents, if `first` is given."""
+        """Template filter: mark lines with a style; wrap them with these indents if `first` is given."""
         text = _printable(text)
         if first is not None:
             text = fill(
@@ -70,7 +70,7 @@ def _lines(
                 width,
                 initial_indent=" " * first,
                 subsequent_indent=" " * rest,
-                break_long_words=False,  # an address or an option is copied whole
+                break_long_words=False,  # so that URLs and options can be copied
                 break_on_hyphens=False,
             )
         return "\n".join(f"{style}{_MARK}{line}" for line in text.split("\n"))

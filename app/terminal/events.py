@@ -1,4 +1,4 @@
-"""What happens in the program, as lines on stderr: readable on a terminal, JSON elsewhere."""
+"""Structured logging to stderr: readable lines on a terminal, JSON elsewhere."""
 
 import logging
 import sys
@@ -11,16 +11,16 @@ from app.terminal.console import say
 
 REPEAT_S = 60.0
 KINDS_MAX = 1000
-"""Of messages that are counted at a time."""
+"""Maximum number of message kinds counted at a time."""
 
 
 def where_raised(exc_info: structlog.typing.ExcInfo) -> str:
-    """The frames and the kind of an exception: its words and its variables may hold a caller's text."""
+    """Format a traceback without the exception's message, which may contain a caller's text."""
     return f"{''.join(traceback.format_tb(exc_info[2]))}{exc_info[0].__name__}"
 
 
 def announce(message: str) -> None:
-    """What a server does, to its operator: a plain line on a terminal, an event elsewhere."""
+    """Tell the operator what the server is doing: a plain line on a terminal, a log event elsewhere."""
     if isinstance(structlog.get_config()["processors"][-1], structlog.processors.JSONRenderer):
         structlog.get_logger("triage").info(message)
     else:
@@ -28,7 +28,7 @@ def announce(message: str) -> None:
 
 
 def _as_words(_log: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """An event as a person reads it: a request in its usual short form, and no word of what is normal."""
+    """Make an event readable: format requests as one short line, and omit the level "info"."""
     if event["event"] == "request":
         for name in ("request_id", "key"):
             event.pop(name, None)
@@ -50,7 +50,7 @@ def _form(form: str) -> list[structlog.typing.Processor]:
 
 
 def set_up_logging(level: str = "info", form: str = "auto") -> None:
-    """Events of the program from a level on as lines on stderr, as the settings say (`TRIAGE_LOG_…`)."""
+    """Configure logging to stderr with a minimum level and a format (`TRIAGE_LOG_…`)."""
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(level),
         processors=[
@@ -59,20 +59,22 @@ def set_up_logging(level: str = "info", form: str = "auto") -> None:
             structlog.processors.ExceptionRenderer(where_raised),
             *_form(form),
         ],
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),  # a line in one write: workers share it
+        logger_factory=structlog.WriteLoggerFactory(
+            sys.stderr
+        ),  # one write per line, as workers share stderr
         cache_logger_on_first_use=False,
     )
 
 
 class _Counted(logging.Handler):
-    """What libraries log, as events of the program; what comes again and again is counted, not repeated."""
+    """Handler that turns libraries' log records into our events; repeated ones are counted, not repeated."""
 
     def __init__(self) -> None:
         super().__init__()
         self._seen: dict[object, tuple[float, int]] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log the first of its kind, and the next after `REPEAT_S`, with how many came between."""
+        """Log the first record of its kind, and the next one after `REPEAT_S`, with the count in between."""
         fault = record.exc_info[1] if record.exc_info else None
         place = traceback.extract_tb(fault.__traceback__, limit=-1) if fault else ()
         kind = record.name, str(record.msg), type(fault), *((frame.filename, frame.lineno) for frame in place)
@@ -90,5 +92,5 @@ class _Counted(logging.Handler):
 
 
 def log_libraries() -> None:
-    """From now on let what libraries log come as events of the program too."""
+    """Route libraries' log records into the program's log."""
     logging.basicConfig(level=logging.WARNING, handlers=[_Counted()], force=True)

@@ -1,8 +1,8 @@
-"""Output on its way to where it was going: passed on byte by byte, with the last of it kept.
+"""Run a command transparently: pass its output through unchanged, and keep the tail of it.
 
-A command keeps what it had: its streams are pseudo-terminals where ours are terminals and pipes elsewhere,
-its input is ours, it stays in our process group, and signals sent to us reach it. Nothing here reads a log; a
-thread for each stream sleeps a little after a short read, so that many small writes cost few wake-ups.
+The command runs as it would without us: its output streams are pseudo-terminals if ours are terminals, or
+else pipes; it has our stdin and process group; signals sent to us are forwarded. One thread per stream copies
+the output, sleeping briefly after short reads, so that many small writes cause few wake-ups.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from app.errors import InputError
 
 CHUNK_BYTES = 256 * 1024
 PIPE_BYTES = 1 << 20
-"""Room for what a command prints while its reader sleeps, where the system grants it."""
+"""Requested pipe capacity, for what a command prints while its reader sleeps."""
 SHORT_PIPE_BYTES, SHORT_TERMINAL_BYTES = 64 * 1024, 4000
-"""A read of less found no backlog; a terminal hands over 4,095 bytes at a time."""
+"""A shorter read means that there is no backlog; a terminal returns at most 4,095 bytes per read."""
 PAUSE_S = 0.05
 LOOK_S = 0.5
-"""How often a silent stream is asked whether its command has ended meanwhile."""
+"""While a stream is silent, interval of checks whether its command has exited."""
 CHECK_S = 5.0
 FROM_TERMINAL = frozenset({signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
-"""What a terminal sends to its whole foreground group, and so to the command itself."""
+"""Signals that a terminal sends to its whole foreground group, including the command."""
 ENDING = FROM_TERMINAL | {signal.SIGTERM}
 FORWARDED = ENDING | {signal.SIGUSR1, signal.SIGUSR2}
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
-"""Exit codes, as shells give them."""
+"""Exit codes by shell convention."""
 
 
 class Tail:
-    """The last `limit` bytes of what passed, from the start of a line on where more did."""
+    """Ring buffer of the last `limit` bytes; once bytes were dropped, reads start at a line's start."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -53,7 +53,7 @@ class Tail:
         self._kept = self.total = 0
 
     def add(self, chunk: bytes) -> None:
-        """Keep a chunk; the oldest ones go."""
+        """Append a chunk, dropping the oldest ones."""
         with self._lock:
             self._chunks.append(chunk)
             self._kept += len(chunk)
@@ -62,7 +62,7 @@ class Tail:
                 self._kept -= len(self._chunks.popleft())
 
     def read(self, size: int | None = None) -> bytes:
-        """The last bytes, at most `size` of them."""
+        """Return the last bytes, at most `size`."""
         with self._lock:
             found, left = deque[bytes](), min(size or self._limit, self._limit)
             for chunk in reversed(self._chunks):
@@ -75,12 +75,12 @@ class Tail:
 
 
 def pass_on(source: int, target: int, tail: Tail, ended: threading.Event) -> None:
-    """Pass a stream on until its end, or until nothing is left of it once the command has ended.
+    """Copy a stream until its end, or until it is empty after the command has exited.
 
-    Where nobody takes it any more the stream is closed, so that the command learns of it as without us.
+    If the target is closed, the source is closed too, so that the command notices it as it would without us.
     """
     short = SHORT_TERMINAL_BYTES if os.isatty(source) else SHORT_PIPE_BYTES
-    with suppress(OSError):  # the end of a terminal, or of who reads ours
+    with suppress(OSError):  # the terminal or the reader of our output is gone
         while True:
             if not select.select([source], [], [], LOOK_S)[0]:
                 if ended.is_set():
@@ -108,25 +108,25 @@ def _write(target: int, chunk: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a command ended: its exit code, or minus the signal that killed it; whether it was asked to."""
+    """How a command ended: exit code, or minus the signal that killed it; whether we were asked to end it."""
 
     code: int
     was_asked: bool
 
     @property
     def is_failure(self) -> bool:
-        """Whether it ended by itself, and not well."""
+        """True if it failed without having been asked to end."""
         return bool(self.code) and not self.was_asked
 
 
 def run_command(command: Sequence[str], tail: Tail, check: Callable[[], None]) -> End:
-    """Run a command to its end with its output passed on.
+    """Run a command until it exits, passing its output through.
 
     Args:
-        check: called every `CHECK_S` while the command runs; the output passes meanwhile.
+        check: called every `CHECK_S` while the command runs, without blocking its output.
 
     Raises:
-        InputError: there is no such command; its exit code is a shell's.
+        InputError: the command cannot be run; its exit code follows shell convention.
     """
     streams = _Streams()
     received: list[int] = []
@@ -144,7 +144,7 @@ def run_command(command: Sequence[str], tail: Tail, check: Callable[[], None]) -
 
     ignored = {
         number for number in FORWARDED if signal.getsignal(number) is signal.SIG_IGN
-    }  # by `nohup`, say
+    }  # such as by `nohup`
     former = {number: signal.signal(number, forward) for number in FORWARDED - ignored}
     former[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, resize)
     try:
@@ -156,7 +156,7 @@ def run_command(command: Sequence[str], tail: Tail, check: Callable[[], None]) -
             raise refused from None
         finally:
             streams.close_theirs()
-        # The command ignores these too, as it does without us, but may listen to them later.
+        # The command inherits these as ignored, as it would without us, but may handle them later.
         former |= {number: signal.signal(number, forward) for number in ignored}
         for number in received:
             child[0].send_signal(number)
@@ -193,7 +193,7 @@ def _wait(
 
 
 class _Streams:
-    """The ends of a command's output: `theirs` for stdout and stderr, `ours` with where each goes on to."""
+    """Output streams of a command: `theirs` are its stdout and stderr, `ours` pairs of (source, target)."""
 
     def __init__(self) -> None:
         self.ours: list[tuple[int, int]] = []
@@ -201,11 +201,11 @@ class _Streams:
         self._terminals: list[tuple[int, int]] = []
         for target in (sys.stdout.fileno(), sys.stderr.fileno()):
             if os.isatty(target) and self._terminals:
-                self.theirs.append(self.theirs[0])  # one terminal, or what is written to both loses its order
+                self.theirs.append(self.theirs[0])  # one pseudo-terminal, to keep the order of writes to both
                 continue
             ours, theirs = os.openpty() if os.isatty(target) else os.pipe()
             if os.isatty(target):
-                tty.setraw(theirs)  # the real terminal does what is to be done about line ends
+                tty.setraw(theirs)  # the real terminal translates line ends
                 self._terminals.append((ours, target))
             elif sys.platform == "linux":
                 with suppress(OSError):
@@ -215,13 +215,13 @@ class _Streams:
         self.resize()
 
     def resize(self) -> None:
-        """Give each pseudo-terminal the size of the terminal behind it."""
+        """Set each pseudo-terminal to the size of the real terminal."""
         for ours, target in self._terminals:
             with suppress(OSError, termios.error):
                 termios.tcsetwinsize(ours, termios.tcgetwinsize(target))
 
     def close_theirs(self) -> None:
-        """Leave the command's ends to the command, so that its end is the end of them."""
+        """Close our copies of the command's ends, so that reads end when the command exits."""
         for end in set(self.theirs):
             os.close(end)
 
@@ -233,11 +233,11 @@ def _in_foreground() -> bool:
 
 
 def end_alike(code: int) -> int:
-    """End this process by the signal that ended the command, if one did; otherwise its exit code."""
+    """Kill this process by the signal that killed the command, or return the command's exit code."""
     if code >= 0:
         return code
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the core is the command's
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no core dump of ours; the command has its own
     with suppress(OSError, ValueError):  # SIGKILL has no handler
         signal.signal(-code, signal.SIG_DFL)
     os.kill(os.getpid(), -code)
-    return 128 - code  # the first process of a container outlives its own signals
+    return 128 - code  # PID 1 of a container ignores its own signals

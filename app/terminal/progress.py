@@ -1,6 +1,6 @@
-"""How far a long run is: a bar on a terminal, elsewhere a plain line every few seconds, on stderr.
+"""Progress of long runs on stderr: a bar on a terminal, elsewhere a plain line every few seconds.
 
-Rows, rate, what is left of GitHub's budget and the time left are shown where they are known.
+Shows rows, rate, remaining rate limit and remaining time where known.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 LINE_EVERY_S = 5.0
 WAITING = "waiting"
-"""The stage that only announces a wait, in its note."""
+"""A stage that only announces a wait, by its note."""
 
 
 @contextmanager
@@ -44,11 +44,11 @@ def progress(
     on_line: Callable[[str], None] | None = None,
     every_s: float = LINE_EVERY_S,
 ) -> Iterator[Callable[[Stage | CopyStep], None]]:
-    """A report function; each note is printed once, and at once.
+    """Yield a report function; it prints each note once, immediately.
 
     Args:
-        budget: what is left of GitHub's hourly requests, or another number to show, if it is known.
-        console: where bars go; without one stderr, if that is a terminal.
+        budget: returns the remaining GitHub requests, or another number to show, or None if unknown.
+        console: where bars are drawn; by default stderr, if it is a terminal.
     """
     console = console or Console(stderr=True, force_terminal=sys.stderr.isatty())
     words = TextColumn("{task.description}"), TextColumn("{task.fields[budget]}")

@@ -1,1 +1,1 @@
-"""JSON routes and pages: parses requests, asks `knowledge`, shapes the answers; knows no SQL."""
+"""JSON routes and pages: parse requests, call `knowledge`, format responses. No SQL here."""

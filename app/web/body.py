@@ -1,4 +1,4 @@
-"""Names that a caller spelled wrong: the nearest of ours, and whether his can be repeated to him."""
+"""Request bodies: read within size limits, decode, parse, validate; suggestions for misspelled names."""
 
 import io
 import json
@@ -33,7 +33,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
 
 
 def nearest(given: str, known: Iterable[str]) -> str | None:
-    """The name that is spelled most alike, or else the first that is made of the same words."""
+    """Return the known name with the closest spelling, or else the first made of the same words, or None."""
     names = list(known)
     if near := get_close_matches(given[:_GIVEN_CHARS], names, n=1):
         return near[0]
@@ -46,7 +46,7 @@ def _words(name: str) -> frozenset[str]:
 
 
 def plain_name(name: str, otherwise: str) -> str:
-    """A name that a caller sent, if it can be repeated to him; else `otherwise`."""
+    """Return a name sent by a caller if it is safe to echo, or else `otherwise`."""
     return name if _PLAIN_NAME.fullmatch(name) else otherwise
 
 
@@ -56,7 +56,7 @@ FORM_TYPE = "application/x-www-form-urlencoded"
 MULTIPART_TYPE = "multipart/form-data"
 
 _MARGIN = 256 * 1024
-"""Room for the other fields, headers of parts and boundaries."""
+"""Allowance for the other fields, part headers and boundaries."""
 
 BODY_LIMIT_BYTES = {
     TEXT_TYPE: 2 * LOG_LIMIT_BYTES + _MARGIN,  # UTF-16, as PowerShell writes it
@@ -64,11 +64,11 @@ BODY_LIMIT_BYTES = {
     FORM_TYPE: 3 * LOG_LIMIT_BYTES + _MARGIN,  # %41
     JSON_TYPE: 6 * LOG_LIMIT_BYTES + _MARGIN,  # \u0041
 }
-"""Largest raw body of each kind: what the largest log needs when every character is escaped."""
+"""Largest raw body by media type: the size of the largest log with every character escaped."""
 
 _FIELD_COUNT_MAX = 20
 _STEP = 1 << 20
-"""How much of a body is looked at at a time, where more would need many times its size."""
+"""Chunk size for scanning a body, as scanning it whole would need many times its size."""
 PARTS_MAX = 100_000
 _PARTS = ",[{"
 
@@ -84,40 +84,40 @@ class MalformedError(TriageError):
 
 @dataclass(slots=True)
 class RawBody:
-    """A body as received: its media type, and its bytes or a multipart form's parts."""
+    """A received body: its media type, and its bytes or the parts of a multipart form."""
 
     media_type: str
     content: bytes = b""
     parts: dict[str, bytes] = field(default_factory=dict)
 
     def take(self) -> bytes:
-        """The bytes, which are held here no longer: a request outlives the reading of its body by far."""
+        """Return the bytes and drop the reference, as a request lives much longer than its body is needed."""
         content, self.content = self.content, b""
         return content
 
 
 async def read_json_or_text(request: Request) -> RawBody:
-    """The body of a JSON route: JSON or a bare log."""
+    """Read the body of a JSON route: JSON or a plain-text log."""
     return await _read(request, (JSON_TYPE, TEXT_TYPE), f"Send the log as {JSON_TYPE} or {TEXT_TYPE}.")
 
 
 async def read_json(request: Request) -> RawBody:
-    """A JSON body that may be large."""
+    """Read a JSON body that may be large."""
     return await _read(request, (JSON_TYPE,), f"Send {JSON_TYPE}.")
 
 
 async def read_bare(request: Request) -> RawBody:
-    """A bare log, as whatever it is sent: curl says that it sends a form."""
+    """Read a plain-text log, whatever its Content-Type: curl declares a form by default."""
     return await _read(request, (TEXT_TYPE,), "", media_type=TEXT_TYPE)
 
 
 async def read_form(request: Request) -> RawBody:
-    """The body of a page's form."""
+    """Read the body of a page's form."""
     return await _read(request, (MULTIPART_TYPE, FORM_TYPE), "Send the log with the form.")
 
 
 async def read_limited(request: Request, limit_bytes: int, refusal: str) -> bytes:
-    """The bytes of a body that holds no log.
+    """Read a body that is not a log, up to a limit.
 
     Raises:
         TooLargeError: over the limit, with `refusal` as its message.
@@ -127,19 +127,19 @@ async def read_limited(request: Request, limit_bytes: int, refusal: str) -> byte
 
 
 def media_type_of(request: Request) -> str:
-    """The media type of a body, in lower case and without parameters."""
+    """Return the media type of a request's body, lowercase and without parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def json_reader(
     model: type[Model], limit_bytes: int, noun: str
 ) -> Callable[[Request], Coroutine[Any, Any, Model]]:
-    """A dependency: a small JSON body as a model; `noun` is what a refusal calls it.
+    """Return a dependency that reads a small JSON body as a model; error messages call the body `noun`.
 
     Raises:
-        NotTextError: it is not sent as JSON, as which a form of another site cannot send it.
+        NotTextError: not declared as JSON, which forms of other sites cannot do.
         TooLargeError: over the limit.
-        RequestValidationError: a field is at fault; and what `parse_body` raises.
+        RequestValidationError: a field is invalid; and what `parse_body` raises.
     """
 
     async def read(request: Request) -> Model:
@@ -153,10 +153,10 @@ def json_reader(
 
 
 def validated(model: type[Model], fields: Fields, *, strict: bool = True) -> Model:
-    """A body's fields as a model; `strict` where they come with JSON's own types.
+    """Validate a body's fields as a model; `strict` if the values have JSON types.
 
     Raises:
-        RequestValidationError: a field is missing, of another type or out of range.
+        RequestValidationError: a field is missing, unknown, of the wrong type or out of range.
     """
     try:
         return model.model_validate(fields, strict=strict)
@@ -166,18 +166,18 @@ def validated(model: type[Model], fields: Fields, *, strict: bool = True) -> Mod
 
 
 def _named(model: type[BaseModel], fault: ErrorDetails) -> ErrorDetails:
-    """A fault as it is; of a field that there is not, with the nearest that there is."""
+    """Return the error; for an unknown field, with a suggestion of the nearest known one."""
     if fault["type"] != "extra_forbidden":
         return fault
     *where, name = fault["loc"]
     near = nearest(str(name), _field_names(model))
     words = "is no field of this body" + (f"; the nearest is {near}" if near else "")
-    # A name like none of ours may be a piece of the log, so it is not repeated.
+    # A name unlike any known field may be part of a log, so it is not echoed.
     return {**fault, "loc": (*where, plain_name(str(name), "a field") if near else "a field"), "msg": words}
 
 
 def _field_names(model: type[BaseModel]) -> Iterator[str]:
-    """The fields of a body, and of the objects in its lists."""
+    """Yield the field names of a body, and of the objects in its lists."""
     for name, each in model.model_fields.items():
         yield name
         for inner in get_args(each.annotation):
@@ -188,12 +188,12 @@ def _field_names(model: type[BaseModel]) -> Iterator[str]:
 async def _read(
     request: Request, accepted: tuple[str, ...], way_out: str, *, media_type: str | None = None
 ) -> RawBody:
-    """Read the body, up to the limit of its kind; `media_type` in place of what the request says.
+    """Read the body, up to the limit of its media type; `media_type` overrides the request's header.
 
     Raises:
-        NotTextError: another media type than the accepted ones, or a compressed body.
-        TooLargeError: more bytes than a log of 10 MiB can take; raised before the rest is read.
-        MalformedError: a broken multipart form.
+        NotTextError: the media type or the compression is not accepted.
+        TooLargeError: larger than a log of 10 MiB can be; raised before the rest is read.
+        MalformedError: the multipart form is malformed.
     """
     media_type = media_type or media_type_of(request)
     if media_type not in accepted:
@@ -204,7 +204,7 @@ async def _read(
     chunks = _limited(request, BODY_LIMIT_BYTES[media_type], too_large)
     if media_type == MULTIPART_TYPE:
         return RawBody(media_type, parts=await _parse_multipart(request.headers["content-type"], chunks))
-    content = io.BytesIO()  # whose value is no copy
+    content = io.BytesIO()  # getvalue() does not copy
     async for chunk in chunks:
         content.write(chunk)
     body = RawBody(media_type, content.getvalue())
@@ -216,7 +216,7 @@ async def _read(
 async def _limited(
     request: Request, limit_bytes: int, refuse: Callable[[int | None], TooLargeError]
 ) -> AsyncGenerator[bytes, None]:
-    """The chunks of a body, refused by its declared size or as soon as it is over the limit."""
+    """Yield the chunks of a body; raise if its declared size or the bytes received exceed the limit."""
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and len(declared) < 20 and int(declared) > limit_bytes:
         raise refuse(int(declared))
@@ -230,10 +230,10 @@ async def _limited(
 
 class _FormParser(MultiPartParser):
     spool_max_size = BODY_LIMIT_BYTES[MULTIPART_TYPE]
-    """A file stays in memory: what people send is never written to a disk."""
+    """Files stay in memory: uploads are never written to disk."""
 
     def close(self) -> None:
-        """Close all files, those of parts that did not end too."""
+        """Close all files, including those of incomplete parts."""
         for file in self._files_to_close_on_error:
             file.close()
 
@@ -259,12 +259,12 @@ async def _parse_multipart(content_type: str, chunks: AsyncGenerator[bytes, None
 
 
 def parse_body(body: RawBody) -> Fields:
-    """The fields of a body, whose bytes it takes; for `text/plain` the one field `log`.
+    """Parse a body into fields, consuming its bytes; `text/plain` gives the single field `log`.
 
-    A file takes the place of `log`.
+    An uploaded file replaces `log`.
 
     Raises:
-        MalformedError: broken JSON or form.
+        MalformedError: the JSON or form is malformed.
         NotTextError, TooLargeError, EmptyInputError: see `check_is_text` and `clean_log`.
     """
     if body.media_type == TEXT_TYPE:
@@ -280,7 +280,7 @@ def parse_body(body: RawBody) -> Fields:
 
 
 def cleaned(fields: Fields) -> Fields:
-    """The fields with clean texts; what `fields` holds is taken out of it, so that no log is held twice."""
+    """Return the fields with cleaned texts, emptying `fields`, so that no log is in memory twice."""
     return {name: _clean_value(name, fields.pop(name)) for name in sorted(fields, key="log".__eq__)}
 
 
@@ -294,14 +294,14 @@ def _clean_value(name: str, value: Any) -> Any:
 
 
 def check_structure(text: str) -> None:
-    """Refuse JSON of more parts than any caller has to send, before any are made of it.
+    """Reject JSON with too many objects, lists and entries before it is parsed.
 
-    Each object, list and entry takes many times its own size.
+    Parsed, each of them takes many times its size in the text.
 
     Raises:
-        MalformedError: over `PARTS_MAX`.
+        MalformedError: more than `PARTS_MAX`.
     """
-    if sum(map(text.count, _PARTS)) <= PARTS_MAX:  # those in strings too
+    if sum(map(text.count, _PARTS)) <= PARTS_MAX:  # an upper bound, which includes characters in strings
         return
     count, is_inside, rest = 0, False, ""
     for start in range(0, len(text), _STEP):
@@ -328,7 +328,7 @@ def _parse_json(text: str) -> Fields:
 
 
 def _number(text: str) -> int | float:
-    """In JSON `3.0` is the number 3."""
+    """Parse a JSON number; `3.0` is the integer 3."""
     value = float(text)
     return int(value) if value.is_integer() else value
 
@@ -356,7 +356,7 @@ def _parse_urlencoded(content: bytes) -> dict[str, bytes]:
 
 
 def _unquote(value: bytes) -> bytes:
-    """Percent-decoding in steps: the library's takes 40 bytes for every escaped one, 2.5 GB of 30 MiB."""
+    """Percent-decode in chunks: the library needs 40 bytes per escaped byte, 2.5 GB for 30 MiB."""
     out = bytearray()
     start = 0
     while start < len(value):

@@ -1,4 +1,4 @@
-"""What an endpoint depends on: the settings, the open store, kept answers, and the admin token's check."""
+"""Endpoint dependencies: services (settings, store, answer cache) and admin authentication."""
 
 import hmac
 import math
@@ -30,34 +30,34 @@ Found = TypeVar("Found")
 
 CONTENT: tuple[Kind, ...] = ("content",)
 ENTRIES_MAX = 256
-"""Kept answers; some tens of megabytes of the largest."""
+"""Cached answers; some tens of megabytes if all are large."""
 OVERVIEW_AGE_MAX_S = 60.0
 COSTLY_FROM_S, COSTS_SERVED, SERVED_MAX_S = 0.1, 30, 60.0
-"""After a write an answer that took so long to make serves for so many times as long, up to a maximum:
-however much is written, a list takes a thirtieth of one core's time."""
+"""An answer that took at least COSTLY_FROM_S to compute stays valid after a write for COSTS_SERVED times its
+cost, at most SERVED_MAX_S: so under constant writes, a list takes at most 1/30 of one core."""
 WRITERS = 4
 WRITE_WAIT_S = 2.0
-"""How long who writes waits for one of so many threads, and then for the lock that all processes share."""
+"""Number of writer threads, and how long a write waits for one of them and then for the database's lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class _KeptAnswer:
-    """An answer, the data it is of, when it was made, and until when it serves after a write."""
+    """A cached answer, its data version, when it was computed, and how long it outlives a write."""
 
     value: Any
-    state: bytes
+    version: bytes
     made_at_s: float
     serves_until_s: float
 
 
 class AnswerCache:
-    """The answers of one process over one store; the one that was not asked for longest goes first.
+    """LRU cache of one process's answers over one store.
 
-    A write ends an answer, but one that took long to make serves on for a multiple of that time: else a sync
-    or a reextract, which writes every few seconds, would have every list made anew each time.
+    A write invalidates answers. Expensive ones stay valid for a multiple of their cost: otherwise a sync or a
+    reextract, which writes every few seconds, would cause every list to be computed again each time.
 
     Args:
-        data_version: gives a token of the data as it is, see `Store.data_version`.
+        data_version: returns a token of the current data, see `Store.data_version`.
     """
 
     def __init__(
@@ -76,19 +76,19 @@ class AnswerCache:
     def answer(
         self, question: partial[Found], *, kinds: tuple[Kind, ...] = CONTENT, max_age_s: float = math.inf
     ) -> Found:
-        """What the question answers; its function and arguments, which must be hashable, are the key.
+        """Return `question()`, cached by its function and arguments, which must be hashable.
 
         Args:
-            kinds: of the data that the answer depends on; what depends on votes never outlives one.
+            kinds: kinds of data that the answer depends on; answers depending on votes never outlive one.
         """
         key = question.func, question.args, tuple(sorted(question.keywords.items()))
-        state, began_s = self._data_version(*kinds), self._clock()
+        token, began_s = self._data_version(*kinds), self._clock()
         with self._guard:
             kept = self._kept.get(key)
             if kept is not None:
                 self._kept.move_to_end(key)
         is_young = kept is not None and began_s - kept.made_at_s < max_age_s
-        if kept is not None and is_young and (kept.state == state or began_s < kept.serves_until_s):
+        if kept is not None and is_young and (kept.version == token or began_s < kept.serves_until_s):
             return cast("Found", kept.value)
         found = question()
         made_at_s = self._clock()
@@ -96,20 +96,20 @@ class AnswerCache:
         serves_s = min(cost_s * COSTS_SERVED, SERVED_MAX_S)
         is_costly = cost_s >= COSTLY_FROM_S and kinds == CONTENT
         with self._guard:
-            self._kept[key] = _KeptAnswer(found, state, made_at_s, made_at_s + serves_s if is_costly else 0.0)
+            self._kept[key] = _KeptAnswer(found, token, made_at_s, made_at_s + serves_s if is_costly else 0.0)
             self._kept.move_to_end(key)
             if len(self._kept) > self._entries_max:
                 self._kept.popitem(last=False)
         return found
 
 
-# `async`, though nothing is waited for: FastAPI hands each plain function to a thread, and a request would
-# wait for each before its work begins.
+# `async` without awaiting anything: FastAPI runs each plain dependency in a thread, and a request would wait
+# for a thread once for each of them.
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What every endpoint works with."""
+    """The objects that every endpoint uses."""
 
     settings: Settings
     store: Store
@@ -122,7 +122,7 @@ class Services:
 
     @property
     def default_repo(self) -> str:
-        """The repository that an address without one means."""
+        """The repository of URLs that do not name one."""
         return self.settings.default_repo
 
     def cached(
@@ -131,9 +131,9 @@ class Services:
         *args: Asked.args,
         **options: Asked.kwargs,
     ) -> Found:
-        """What `question` answers over the store, kept until what it depends on is written.
+        """Return `question(store, ...)`, cached until the data it depends on is written.
 
-        The answer must depend on nothing but the arguments, which are hashable, and the store.
+        The answer must depend only on the store and the arguments, which must be hashable.
         """
         if self.cache is None:
             return question(self.store, *args, **options)
@@ -143,10 +143,10 @@ class Services:
     async def write(
         self, work: Callable[Concatenate[Store, Asked], Found], *args: Asked.args, **options: Asked.kwargs
     ) -> Found:
-        """What `work` answers; writers wait for each other in threads of their own, and not for long.
+        """Run `work(store, ...)`, which writes, in one of a few writer threads, with a short timeout.
 
         Raises:
-            StoreError: it cannot be written, or too many wait for that; and what `work` raises.
+            StoreError: writing failed, or all writer threads stayed busy; and what `work` raises.
         """
         thread = CapacityLimiter(1)
         try:
@@ -160,9 +160,9 @@ class Services:
             self.writers.release_on_behalf_of(thread)
 
     async def read_by_model(self, found: DiagnosedLog) -> DiagnosedLog:
-        """The diagnosis with what the operator's model adds; without it if that takes too long.
+        """Return the diagnosis with the language model's additions; on timeout, without them.
 
-        It waits in threads of its own, so that answers to others do not.
+        The model is called in separate threads, so that it does not delay other requests.
         """
         if self.read_log is None:
             return found
@@ -171,14 +171,14 @@ class Services:
         return with_model_reading(found, ModelReading(fault="the model reader did not answer in time"))
 
     def overview(self, repo: str) -> Overview:
-        """The repository's overview; it states how old the data is, so it is kept for a minute at most."""
+        """Return the repository's overview, cached for at most a minute, as it states the age of the data."""
         if self.cache is None:
             return overview(self.store, repo)
         return self.cache.answer(partial(overview, self.store, repo), max_age_s=OVERVIEW_AGE_MAX_S)
 
 
 async def services(request: Request) -> Services:
-    """The services that were set up when the server started."""
+    """Return the services created at server start."""
     return cast("Services", request.app.state.services)
 
 
@@ -187,13 +187,13 @@ CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 
 class AdminTokenError(TriageError):
-    """No admin token, or not the right one."""
+    """The admin token is missing or wrong."""
 
     status = 401
 
 
 class NoAdminError(TriageError):
-    """No admin token is set, so nobody may."""
+    """The server has no admin token, so admin routes are disabled."""
 
     status = 403
 
@@ -206,13 +206,13 @@ ADMIN_SECONDS = 12 * 3600
 
 
 def admin_session(token: str, now: float) -> str:
-    """A cookie's value that its holder had the admin token: the time it ends, signed with the token."""
+    """Return the value of an admin session cookie: its expiry time, signed with the admin token."""
     end = str(int(now) + ADMIN_SECONDS)
     return f"{end}.{hmac.new(token.encode(), f'admin {end}'.encode(), 'sha256').hexdigest()}"
 
 
 def is_admin_session(value: str | None, token: str, now: float) -> bool:
-    """Whether a cookie was signed with this token and has not ended; compared in constant time."""
+    """True if the cookie was signed with this token and has not expired; constant-time comparison."""
     end, _, _ = (value or "").partition(".")
     if not (end.isascii() and end.isdigit()) or len(end) > 12 or int(end) < now:
         return False
@@ -221,15 +221,15 @@ def is_admin_session(value: str | None, token: str, now: float) -> bool:
 
 
 def is_admin_token(sent: str, token: str) -> bool:
-    """Whether this is the admin token; compared in constant time."""
+    """True if this is the admin token; constant-time comparison."""
     return hmac.compare_digest(sent.encode("utf-8", errors="replace"), token.encode())
 
 
 def admin_token(request: Request) -> str:
-    """The operator's admin token.
+    """Return the configured admin token.
 
     Raises:
-        NoAdminError: none is set.
+        NoAdminError: none is configured.
     """
     token = request.app.state.settings.admin_token
     if token is None:
@@ -240,11 +240,11 @@ def admin_token(request: Request) -> str:
 async def require_admin(
     request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 ) -> None:
-    """Let only the holder of the admin token pass; compared in constant time.
+    """Require the admin token as bearer credentials; constant-time comparison.
 
     Raises:
-        NoAdminError: the operator has set none.
-        AdminTokenError: none is sent, or another.
+        NoAdminError: none is configured.
+        AdminTokenError: the token is missing or wrong.
     """
     token = admin_token(request)
     if credentials is None:
@@ -256,10 +256,10 @@ async def require_admin(
 async def has_admin(
     request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 ) -> bool:
-    """Whether the visitor is the admin: by the header, or by the cookie of the login form.
+    """True if the request has the admin token as a header or the login form's session cookie.
 
     Raises:
-        NoAdminError: the operator has set no token.
+        NoAdminError: no token is configured.
     """
     token = admin_token(request)
     if credentials is not None:

@@ -1,4 +1,4 @@
-"""Headers of answers: how to change them as an answer starts, and those that every answer carries."""
+"""Response headers: change them when a response starts; security headers; connection spreading."""
 
 from collections.abc import Callable
 
@@ -16,13 +16,13 @@ SECURITY_HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
     "X-Frame-Options": "DENY",
 }
-"""With these a browser runs nothing but our own style sheet and script."""
+"""Browsers load only our own style sheet, script and images."""
 HSTS = "max-age=31536000"
-"""Sent only over TLS, a trusted proxy's included: a browser then comes back by TLS for a year."""
+"""Sent only over TLS (also a trusted proxy's); browsers then use TLS for a year."""
 
 
 def at_start(send: Send, change: Callable[[MutableHeaders], None]) -> Send:
-    """A `send` that changes an answer's headers before it sends them."""
+    """Wrap `send` so that `change` is applied to the response's headers before they are sent."""
 
     async def send_changed(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -33,13 +33,13 @@ def at_start(send: Send, change: Callable[[MutableHeaders], None]) -> Send:
 
 
 class SecurityHeaders:
-    """ASGI middleware that adds `SECURITY_HEADERS` where the answer has none of that name."""
+    """ASGI middleware that adds each of `SECURITY_HEADERS` that the response does not set itself."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the call on; add the headers as the answer starts."""
+        """Call the app; add the headers when the response starts."""
 
         def add(headers: MutableHeaders) -> None:
             for name, value in SECURITY_HEADERS.items():
@@ -51,10 +51,10 @@ class SecurityHeaders:
 
 
 class SpreadConnections:
-    """ASGI middleware of one of several workers: `Connection: close` while it works on other requests.
+    """ASGI middleware for multiple workers: send `Connection: close` while other requests are in progress.
 
-    The workers take connections from one socket, and a connection stays with who took it: a worker may have a
-    queue while its sibling is idle. A client that must connect again comes to a worker that is free.
+    Workers accept connections from one socket and keep them, so a worker may have a queue while another is
+    idle. A client that must reconnect gets a worker that is free.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -62,7 +62,7 @@ class SpreadConnections:
         self._asking = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the call on; look at the others as its answer starts."""
+        """Call the app; check for other requests when the response starts."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

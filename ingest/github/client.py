@@ -1,8 +1,8 @@
-"""GitHub's REST API: one page or one object in, checked and retried.
+"""Client for GitHub's REST API: fetch a page or an object, with checks and retries.
 
-Nothing is asked but on the configured origin, which alone gets the token: links and redirects come from the
-other side, and each is checked first. Passing faults (a lost connection, 5xx, broken JSON) are retried
-with a jittered back-off; limits are waited for. What remains is a `GitHubError` without the token in it.
+Requests and the token go only to the configured origin: links and redirects are untrusted, and each is
+checked first. Transient errors (a lost connection, 5xx, invalid JSON) are retried with jittered backoff; the
+client waits for rate limits. Other errors become a `GitHubError` that never contains the token.
 """
 
 import json
@@ -23,7 +23,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class Origin:
-    """Where GitHub's API is, and what moved on it."""
+    """The API's origin, and the paths of repositories renamed on it."""
 
     def __init__(self, api_url: str) -> None:
         self._base = httpx.URL(api_url.rstrip("/"))
@@ -34,7 +34,7 @@ class Origin:
         return str(self._base.copy_with(path="", query=None)).rstrip("/")
 
     def address(self, target: str, params: Mapping[str, str | int] | None = None) -> httpx.URL:
-        """The address of a path below the API's, or of a link that was followed before.
+        """Return the URL of an API path, or of an absolute link.
 
         Raises:
             GitHubError: the link is not on this origin.
@@ -49,7 +49,7 @@ class Origin:
         return url.copy_merge_params(dict(params)) if params else url
 
     def has(self, url: str) -> bool:
-        """Whether an address that was kept from an earlier run is on this origin."""
+        """True if a URL, such as one stored by an earlier run, is on this origin."""
         try:
             self.checked(httpx.URL(url))
         except (GitHubError, httpx.InvalidURL):
@@ -57,10 +57,10 @@ class Origin:
         return True
 
     def redirected(self, asked: httpx.URL, status: int, location: str | None) -> httpx.URL:
-        """Where an answer redirects to; a move for good is remembered.
+        """Return the target of a redirect; remember it if the redirect is permanent.
 
         Raises:
-            GitHubError: it leads away, or names no address.
+            GitHubError: the target is on another origin, or missing.
         """
         try:
             goal = self.checked(asked.join(location or ""))
@@ -73,10 +73,10 @@ class Origin:
         return goal
 
     def next_link(self, asked: httpx.URL, headers: httpx.Headers) -> str | None:
-        """The address behind `Link: rel="next"`, as it stands; None at a list's end.
+        """Return the URL of `Link: rel="next"`, or None at the end of a list.
 
         Raises:
-            GitHubError: it leads away, or cannot be read.
+            GitHubError: the URL is on another origin, or invalid.
         """
         try:
             target = httpx.Response(200, headers=headers).links.get("next", {}).get("url")
@@ -85,18 +85,18 @@ class Origin:
             raise GitHubError(f"GitHub's link after {short_path(asked)} cannot be read") from None
 
     def checked(self, url: httpx.URL) -> httpx.URL:
-        """The address itself, if it is on this origin and carries no name or password.
+        """Return the URL if it is on this origin and contains no credentials.
 
         Raises:
-            GitHubError: it leads away.
+            GitHubError: it is not, or does.
         """
         if _place(url) != _place(self._base) or url.userinfo:
             raise GitHubError(f"GitHub's answer leads away from {self}; it was not followed")
         return url
 
     def _remember_move(self, old: str, new: str) -> None:
-        # A renamed repository redirects each of its old paths; from now on the new one is asked. A path that
-        # ends in a number may also be one issue's that was transferred, so it says nothing of the rest.
+        # A renamed repository redirects all its old paths; from now on the new ones are used. A path that
+        # ends in a number may be that of a transferred issue, so it says nothing about the repository.
         old, new = old.removeprefix(self._path), new.removeprefix(self._path)
         parts = old.split("/")
         if parts[1:2] == ["repos"] and len(parts) >= 4 and not parts[-1].isdigit():
@@ -107,27 +107,27 @@ class Origin:
 
 
 def _place(url: httpx.URL) -> tuple[str, bytes, int | None]:
-    # `host` would decode a name such as `xn--a`, and throw where that is malformed.
+    # `host` would decode names such as `xn--a`, and raise if they are malformed.
     return url.scheme, url.raw_host, url.port or _DEFAULT_PORTS.get(url.scheme)
 
 
 def short_path(url: httpx.URL) -> str:
-    """An address as messages name it: its path alone."""
+    """Return a URL's path, shortened for messages."""
     return url.path[:120]
 
 
 API_VERSION = "2022-11-28"
 BODY_LIMIT_BYTES = 64 * 1024 * 1024
-"""A page of 100 issues of 64 KiB, the longest GitHub takes, is a tenth of this."""
+"""Ten times a page of 100 issues of 64 KiB, GitHub's maximum."""
 ATTEMPTS = 9
-"""With waits of 0.1 s doubled up to 20 s: about half a minute of trouble is outlasted."""
+"""With delays from 0.1 s doubled up to 20 s, this outlasts about half a minute of errors."""
 FIRST_ATTEMPTS = 3
-"""Before GitHub ever answered: a machine without a network should learn it soon."""
+"""Attempts before GitHub's first response, to fail quickly on a machine without a network."""
 MAX_WAIT_S = 3_700.0
-"""Longest wait for limits in one request: a primary window is an hour."""
+"""Longest total wait for rate limits in one request; a primary window is an hour."""
 TIMEOUT = httpx.Timeout(30.0, connect=8.0)
 BODY_DEADLINE_S = 180.0
-"""Longest time for one whole answer, however slowly it drips."""
+"""Longest time for a whole response, even if it trickles in."""
 MAX_REDIRECTS = 4
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -139,10 +139,10 @@ class Page:
 
     Attributes:
         items: GitHub's rows.
-        next_url: an opaque address on the API's origin, or None at the end.
-        etag: of this answer.
-        not_modified: the list is as it was when the etag was given.
-        asked_at: this machine's time just before it was asked.
+        next_url: an opaque URL on the API's origin, or None at the end.
+        etag: of this response.
+        not_modified: the list has not changed since the etag that was sent.
+        asked_at: local time just before the request.
     """
 
     items: tuple[Any, ...]
@@ -161,7 +161,7 @@ class _Answer:
 
 
 class _PassingError(Exception):
-    """A fault that may be gone at the next try, named without foreign text."""
+    """A transient error, worth a retry; its message contains no text from outside."""
 
     def __init__(self, what: str, *, unreachable: bool = False) -> None:
         super().__init__(what)
@@ -169,7 +169,7 @@ class _PassingError(Exception):
 
 
 def _fault_of(error: httpx.TransportError | httpx.DecodingError) -> str:
-    """What went wrong on the way; an error's own words may hold an address with a password."""
+    """Describe a transport error; its own message may contain a URL with a password."""
     faults = {
         httpx.TimeoutException: "no answer in time",
         httpx.ProxyError: "the proxy refuses the connection",
@@ -180,22 +180,22 @@ def _fault_of(error: httpx.TransportError | httpx.DecodingError) -> str:
 
 
 def quiet_retries() -> None:
-    """Keep stamina from logging each retry: what a person must know of them is in the result."""
+    """Keep stamina from logging each retry; the final outcome is reported anyway."""
     stamina.instrumentation.set_on_retry_hooks(())
 
 
 class GitHubClient:
-    """Asks GitHub, one request at a time. To be used in a `with`.
+    """Client that makes one request at a time. Use it in a `with` block.
 
     Args:
-        api_url: the API's address, `https://api.github.com` or an enterprise server's.
-        token: sent to that origin and nowhere else; None asks anonymously.
+        api_url: the API's URL, `https://api.github.com` or an enterprise server's.
+        token: sent to that origin only; None for anonymous requests.
 
     Attributes:
-        origin: where the API is, and which repositories were renamed.
-        limits: what is left of the hour's requests.
-        on_wait: called before each wait that a limit asks for.
-        requests, not_modified: how many were made, and of how many the answer was as before.
+        origin: the API's origin, and the repositories renamed on it.
+        limits: state of the rate limit.
+        on_wait: called before each wait for a rate limit.
+        requests, not_modified: number of requests, and of 304 responses.
     """
 
     def __init__(
@@ -235,15 +235,15 @@ class GitHubClient:
     def get_page(
         self, target: str, params: Mapping[str, str | int] | None = None, *, etag: str | None = None
     ) -> Page:
-        """One page of a list.
+        """Return one page of a list.
 
         Args:
-            target: a path below the API's address, or a `next_url` that was given before.
-            etag: of an earlier answer to the same question; if it still holds, the page says `not_modified`.
+            target: an API path, or the `next_url` of an earlier page.
+            etag: of an earlier response to the same request; if unchanged, the page is `not_modified`.
 
         Raises:
             UnreachableError: no connection, after all retries.
-            GitHubError: GitHub refused, a limit lasts too long, or the answer cannot be read.
+            GitHubError: GitHub refused, a rate limit lasts too long, or the response is invalid.
         """
         asked_at = datetime.now(UTC)
         answer, content = self._get(target, params, etag)
@@ -258,19 +258,19 @@ class GitHubClient:
     def get_object(
         self, target: str, params: Mapping[str, str | int] | None = None
     ) -> Mapping[str, Any] | None:
-        """One object, or None if GitHub has no such thing (any more); raises as `get_page` does."""
+        """Return one object, or None if GitHub does not have it; raises as `get_page` does."""
         return self.find_object(target, params)[0]
 
     def find_object(
         self, target: str, params: Mapping[str, str | int] | None = None
     ) -> tuple[Mapping[str, Any] | None, str]:
-        """One object, None where GitHub has it no more, and the path where redirects ended."""
+        """Return one object, or None if GitHub does not have it, and the path after redirects."""
         answer, content = self._get(target, params, None, missing_ok=True)
         if answer.status == 200 and not isinstance(content, dict):
             raise GitHubError(f"GitHub answered no object for {short_path(answer.url)}")
         return content if answer.status == 200 else None, answer.url.path
 
-    # ---- one request, until it is answered
+    # ---- one request, with retries, waits and redirects
 
     def _get(
         self,
@@ -350,13 +350,13 @@ class GitHubClient:
                         raise _PassingError("the answer took too long")
         except (httpx.TransportError, httpx.DecodingError) as error:
             raise _PassingError(_fault_of(error), unreachable=True) from None
-        except UnicodeError:  # httpx looks at a redirect by itself, and throws at a malformed `xn--` name
+        except UnicodeError:  # httpx parses redirects itself, and raises on a malformed `xn--` name
             raise GitHubError(f"GitHub's redirect of {short_path(url)} leads away to no address") from None
         self.limits.take_in(response.headers, self._clock.now())
         return _Answer(response.status_code, response.headers, bytes(body), url)
 
     def _content(self, answer: _Answer, *, missing_ok: bool) -> Any:
-        """The JSON of an answer; raises what its status means."""
+        """Return the JSON of a response, or raise the error for its status."""
         status, path = answer.status, short_path(answer.url)
         if status == 304 or (missing_ok and status in {404, 410}):
             return None

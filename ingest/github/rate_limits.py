@@ -1,8 +1,8 @@
-"""GitHub's two kinds of limit: what is left, how long a refusal asks to wait, and when that is too long.
+"""GitHub's two kinds of rate limits: remaining requests, requested waits, and when to give up.
 
-Primary: so many requests in an hour; `x-ratelimit-remaining: 0` and `x-ratelimit-reset` (epoch seconds).
-Secondary: too much at once; `retry-after` (seconds), or the message alone.
-Both answer 403 or 429. Source: docs.github.com, "Rate limits for the REST API".
+Primary: requests per hour; signalled by `x-ratelimit-remaining: 0` and `x-ratelimit-reset` (epoch seconds).
+Secondary: too many at once; signalled by `retry-after` (seconds), or only by the message.
+Both use status 403 or 429. Source: docs.github.com, "Rate limits for the REST API".
 """
 
 import time
@@ -15,18 +15,18 @@ from typing import Literal
 from app.errors import GitHubError
 
 SECONDARY_FIRST_WAIT_S = 60.0
-"""GitHub asks for at least a minute when it names no time, doubled each time it refuses again."""
+"""Wait if GitHub names no time, as its documentation asks; doubled after each further refusal."""
 RESET_MARGIN_S = 1.0
-"""The reset is given in whole seconds."""
+"""Added to reset times, which are in whole seconds."""
 SHORT_WAIT_S = 60.0
-"""Without a token no longer wait for the primary limit is made."""
+"""Longest wait for the primary limit without a token."""
 MAX_REFUSALS = 30
 
 Kind = Literal["primary", "secondary"]
 
 
 class SystemClock:
-    """Where waiting goes, so that a test need not wait."""
+    """Time and sleep, replaceable in tests."""
 
     def now(self) -> float:
         return time.time()
@@ -37,7 +37,7 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A limit's refusal: how long to wait from now, and when that is over by this machine's clock."""
+    """The wait required by a rate limit, in seconds from now, and its end by the local clock."""
 
     kind: Kind
     seconds: float
@@ -46,13 +46,13 @@ class Wait:
 
 @dataclass(slots=True)
 class RequestBudget:
-    """What the last answer said of the primary limit, and how long a client waits for both.
+    """State of the primary limit by the last response, and how long the client waits for either limit.
 
     Attributes:
-        max_wait_s: longest wait for limits in one request.
-        has_token: whether the client has one.
-        kept: requests of an anonymous hour's budget that are not to be spent.
-        limit, remaining, resets_at: of the hour's budget; None where GitHub said nothing.
+        max_wait_s: longest total wait for rate limits in one request.
+        has_token: whether the client has a token.
+        kept: requests of an hour without a token that must not be used.
+        limit, remaining, resets_at: of the primary limit; None if GitHub has not sent it.
     """
 
     max_wait_s: float
@@ -63,7 +63,7 @@ class RequestBudget:
     resets_at: datetime | None = None
 
     def take_in(self, headers: Mapping[str, str], now: float) -> None:
-        """Read an answer's headers; `now` is this machine's time in epoch seconds."""
+        """Update the state from a response's headers; `now` is the local time in epoch seconds."""
         remaining = _number(headers.get("x-ratelimit-remaining"))
         if remaining is None or remaining > 1e9:
             return
@@ -73,10 +73,10 @@ class RequestBudget:
         self.resets_at = None if reset is None else _moment(now + _left(reset, headers, now))
 
     def keep_some(self, now: float) -> None:
-        """Refuse a request where only those to be kept are left until a reset that is still to come.
+        """Prevent a request if only the `kept` ones are left until the next reset.
 
         Raises:
-            GitHubError: says when the reset is.
+            GitHubError: the request must not be made; the message has the time of the reset.
         """
         if self.has_token or not self.kept or self.remaining is None or self.resets_at is None:
             return
@@ -84,10 +84,10 @@ class RequestBudget:
             raise self._used_up("primary", self.resets_at)
 
     def check(self, wait: Wait, waited_s: float, refused: int) -> None:
-        """Give up a request that was refused `refused` times; `waited_s` counts this wait, too.
+        """Check whether to give up a request refused `refused` times; `waited_s` includes this wait.
 
         Raises:
-            GitHubError: the wait is too long; says which limit it is, when it is over, and what helps.
+            GitHubError: the wait is too long; the message has the limit, its end, and what helps.
         """
         is_short = wait.kind == "primary" and not self.has_token
         longest_s = min(self.max_wait_s, SHORT_WAIT_S) if is_short else self.max_wait_s
@@ -108,10 +108,10 @@ class RequestBudget:
 def read_wait(
     status: int, headers: Mapping[str, str], body: bytes, *, now: float, refused: int
 ) -> Wait | None:
-    """What a refusal asks to wait, or None if the answer is no limit's refusal.
+    """Return the wait required by a response, or None if it is not a rate-limit response.
 
-    `headers` go by lower-case name; `now` is this machine's time in epoch seconds, used where the answer has
-    no `date`; `refused` is how often a limit refused this request before.
+    `headers` have lowercase names; `now` is the local time in epoch seconds, used if the response has no
+    `date`; `refused` is how often this request was rate-limited before.
     """
     if status not in {403, 429}:
         return None
@@ -132,7 +132,7 @@ def read_wait(
 
 
 def _left(reset: float, headers: Mapping[str, str], now: float) -> float:
-    """Seconds until a reset. Both times are GitHub's, so a wrong clock here does no harm."""
+    """Return the seconds until a reset. Both times are GitHub's, so a wrong local clock does not matter."""
     return reset - _answer_time(headers, now) + RESET_MARGIN_S
 
 

@@ -1,1 +1,1 @@
-"""The walks that bring a base up to date."""
+"""The sync: bring the stored copy of a repository up to date."""

@@ -1,23 +1,23 @@
-"""The walks over GitHub's lists of issues and comments, and the cursors that say how far each came.
+"""Walk GitHub's lists of issues and comments, and store a cursor with the progress of each.
 
-Three ways to walk a list. By update time from where the last run left it: the usual one. By update time from
-the beginning: a `--full` crawl. By creation, newest first, as far as an hour's 60 requests reach without a
-token. Each page is stored with the cursor that points behind it in one unit of work, so a run that is
-stopped, killed or refused goes on where it was.
+A list is walked in one of three ways: by update time from the last run's cursor (the usual one); by update
+time from the beginning (a `--full` crawl); or by creation time, newest first, as far as the 60 requests an
+hour without a token allow. Each page and the cursor after it are stored in one unit of work, so a run that is
+stopped, killed or refused is resumed where it was.
 
-A row that changes during a walk by update time moves to the list's end, and all rows behind it move up by
-one: whoever then asks for "page 7" misses a row. So page numbers are not trusted:
+A row updated during a walk by update time moves to the list's end, and all rows after it move up by one, so
+that requesting "page 7" then misses a row. So page numbers are not trusted:
 
-- a link that carries a cursor of GitHub's own (more than the page number) keeps its place: it is followed;
-- otherwise the walk asks again with `since` = the last update time seen, inclusive: one row comes twice;
-- where a whole page has one update time, `since` cannot move; the walk goes deeper by position, each time
+- a link with a cursor of GitHub (more than a page number) is stable and is followed;
+- otherwise the next request has `since` = the last update time seen, inclusive: one row is repeated;
+- if a whole page has the same update time, `since` cannot advance; the walk continues by position, each time
   with a window that overlaps the last row seen. If that row is not in the window, rows have moved, and
-  the walk begins again at that update time.
+  the walk restarts at that update time.
 
-Without a token first all bugs are walked, newest first; then all other issues and pull requests; then the
-comments. What changed in a list after its walk began is asked first, by update time, so that the walk need
-only be done once. These walks have cursors of their own: the first run with a token still walks everything,
-oldest change first.
+Without a token all bugs are walked first, newest first; then all other issues and pull requests; then the
+comments. Changes since a walk began are fetched first, by update time, so that the walk need be done only
+once. These walks have their own cursors: the first run with a token still walks everything, oldest update
+first.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,9 +37,9 @@ from ingest.parse import moment_of
 from ingest.sync.run import SyncRun
 
 PAGE_ROWS = 100
-"""The most that GitHub gives in one page."""
+"""GitHub's maximum page size."""
 NEW_STARTS = 20
-"""How often a walk begins again at one update time before it gives up."""
+"""How often a walk restarts at the same update time before it gives up."""
 
 _OWN_PARAMS = frozenset({"state", "labels", "sort", "direction", "per_page", "since", "page"})
 
@@ -51,16 +51,16 @@ def walk(
     since: datetime | None = None,
     etag: str | None = None,
 ) -> Iterator[Page]:
-    """The pages of a list; rows may come twice.
+    """Yield the pages of a list by update time; rows may be repeated.
 
     Args:
-        path: of a list that takes `since`, `sort`, `direction`, `per_page` and `page`.
-        params: what else the list is asked, `state` and `labels` for issues.
-        since: update time to begin at, inclusive; None is the beginning.
+        path: of a list that supports `since`, `sort`, `direction`, `per_page` and `page`.
+        params: further parameters, `state` and `labels` for issues.
+        since: update time to start at, inclusive; None for the beginning.
         etag: of an earlier first page for the same `since`.
 
     Raises:
-        GitHubError: GitHub refused or could not be reached, or the list moves too fast.
+        GitHubError: GitHub refused or is unreachable, or the list changes too fast.
     """
 
     def ask(page: int = 1, rows: int = PAGE_ROWS, etag: str | None = None) -> Page:
@@ -100,25 +100,25 @@ def walk(
 
 
 def _window(position: int) -> tuple[int, int]:
-    """Page number and size of the page that holds row `position - 1` and the most rows after it."""
+    """Return number and size of the page that contains row `position - 1` and the most rows after it."""
     sizes = range(PAGE_ROWS, PAGE_ROWS // 2, -1)
     rows = max(sizes, key=lambda size: ((position - 1) // size + 1) * size)
     return (position - 1) // rows + 1, rows
 
 
 def keeps_its_place(url: str) -> bool:
-    """Whether a link carries a cursor of GitHub's own, not a page number alone."""
+    """True if a link contains a cursor of GitHub, not only a page number."""
     names = {name for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True)}
     return not names <= _OWN_PARAMS
 
 
 def row_id(row: Any) -> Any:
-    """GitHub's key of a row, or None."""
+    """Return GitHub's id of a row, or None."""
     return row.get("id") if isinstance(row, dict) else None
 
 
 def updated_of(row: Any) -> datetime | None:
-    """A row's update time; None where it is missing or odd."""
+    """Return a row's update time, or None if it is missing or invalid."""
     try:
         return moment_of(row.get("updated_at")) if isinstance(row, dict) else None
     except ValueError:
@@ -126,31 +126,31 @@ def updated_of(row: Any) -> datetime | None:
 
 
 def reached_by(rows: Sequence[Any]) -> datetime | None:
-    """The update time of the last row that has one: all rows before it are known."""
+    """Return the last update time among the rows; all earlier rows are known by then."""
     return next(filter(None, map(updated_of, reversed(rows))), None)
 
 
 def format_time(moment: datetime) -> str:
-    """A time as GitHub takes it in `since`."""
+    """Format a time for GitHub's `since` parameter."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 OVERLAP = timedelta(seconds=60)
-"""GitHub's lists can trail by seconds: a row may show up late below the newest time already seen."""
+"""GitHub's lists may lag by seconds: a row may appear late, with an older time than the newest one seen."""
 KEPT_REQUESTS = 5
-"""Of an hour's budget without a token: a report can still ask for its issue."""
+"""Requests of an hour without a token that the sync leaves, so that reports can still fetch an issue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where the walk of one list stands; stored as JSON without its empty fields.
+    """Progress of a walk of one list; stored as JSON without its empty fields.
 
     Attributes:
         since: update time up to which all rows are known.
-        whole: whether the list's end was ever reached by update time.
-        etag, etag_since: of the last empty answer, and the `since` that was asked.
-        next: newest first: address of the next page, older than all before.
-        done: newest first, or in a `--full` crawl: whether the list's end was reached.
+        whole: the list's end was reached by update time at least once.
+        etag, etag_since: of the last page without news, and the `since` of its request.
+        next: newest first: URL of the next page, with older rows.
+        done: newest first, or in a `--full` crawl: the list's end was reached.
     """
 
     since: str | None = None
@@ -166,10 +166,10 @@ class List:
     """One list of a repository.
 
     Attributes:
-        kind: what its rows are, "issues" or "comments".
-        stream: of its cursor.
-        path: below the repository's.
-        params: what narrows it.
+        kind: kind of its rows, "issues" or "comments".
+        stream: name of its cursor.
+        path: relative to the repository's.
+        params: its filters.
     """
 
     kind: str
@@ -184,7 +184,7 @@ NEWEST_BUGS = List("issues", "newest.bugs", "/issues", {"state": "all", "labels"
 NEWEST_ISSUES = replace(ISSUES, stream="newest.issues")
 NEWEST_COMMENTS = replace(COMMENTS, stream="newest.comments")
 Move = Callable[[Page, bool, Session], None]
-"""Saves the cursor behind a page in the unit of work that stores it; true where the limit cut the page."""
+"""Saves the cursor after a page in the session that stores it; the flag says if the limit cut the page."""
 _NEWEST = (NEWEST_BUGS, NEWEST_ISSUES, NEWEST_COMMENTS)
 
 
@@ -192,7 +192,7 @@ def pull_list(run: SyncRun, source: List) -> None:
     """Fetch and store what changed in a list since its cursor; in a `--full` crawl, everything.
 
     Raises:
-        GitHubError: GitHub refused or could not be reached; the pages before it are stored.
+        GitHubError: GitHub refused or is unreachable; the pages before that are stored.
     """
     cursor, crawl = _cursor(run, source.stream), _cursor(run, f"{source.stream}.full")
     full = run.full and not crawl.done
@@ -200,7 +200,7 @@ def pull_list(run: SyncRun, source: List) -> None:
     known = datetime.fromisoformat(start) if start else None
     since = known - OVERLAP if known else None
     etag = cursor.etag if not full and since and cursor.etag_since == format_time(since) else None
-    asked = since  # the question of the first page; those after it are no answer to it
+    asked = since  # the `since` of the first page's request; None for later pages
 
     def move(page: Page, is_cut: bool, session: Session) -> None:
         nonlocal asked
@@ -218,15 +218,15 @@ def pull_list(run: SyncRun, source: List) -> None:
 
 
 def pull_newest(run: SyncRun) -> None:
-    """Fetch and store what changed in the lists that were begun, then more of them.
+    """Fetch and store what changed in the lists already begun, then continue walking them, newest first.
 
     Raises:
-        GitHubError: the hour's budget is spent, or GitHub refused or could not be reached; what came
-            before is stored.
+        GitHubError: the hour's requests are used up, or GitHub refused or is unreachable; the pages
+            before that are stored.
     """
     begun = [source for source in _NEWEST if _cursor(run, source.stream) != Cursor()]
     for source in begun:
-        if source is not NEWEST_BUGS or NEWEST_ISSUES not in begun:  # all issues hold the bugs
+        if source is not NEWEST_BUGS or NEWEST_ISSUES not in begun:  # all issues include the bugs
             pull_list(run, source)
     for source in _NEWEST:
         cursor = _cursor(run, source.stream)
@@ -235,22 +235,22 @@ def pull_newest(run: SyncRun) -> None:
 
 
 def is_whole(run: SyncRun) -> bool:
-    """Whether the copy was once walked to its end, so that only changes are wanting."""
+    """True if both lists were once walked to their ends, so that only changes are missing."""
     return all(_cursor(run, source.stream).whole for source in (ISSUES, COMMENTS))
 
 
 def forget_crawl(session: Session, run: SyncRun) -> None:
-    """Empty the cursors of the `--full` walks."""
+    """Reset the cursors of the `--full` walks."""
     for source in (ISSUES, COMMENTS):
         save_cursor(session, run.repo_id, f"{source.stream}.full", {})
 
 
-# ---- what all walks do
+# ---- common to all walks
 
 
 @dataclass
 class RowBudget:
-    """A run's limit: counts rows that neither stood in the overlap nor came before in this run."""
+    """A run's row limit; counts rows that are neither in the overlap nor repeated in this run."""
 
     limit: int | None
     known: datetime | None = None
@@ -261,7 +261,7 @@ class RowBudget:
         return self.limit is not None and len(self.counted) >= self.limit
 
     def take(self, rows: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The rows up to the one that spends the budget."""
+        """Return the rows up to the limit."""
         for index, row in enumerate(rows if self.limit is not None else ()):
             key, moment = row_id(row), updated_of(row)
             if key in self.counted or (self.known and moment and moment <= self.known):
@@ -275,7 +275,7 @@ class RowBudget:
 def _store_pages(
     run: SyncRun, source: List, pages: Iterable[Page], known: datetime | None, move: Move
 ) -> None:
-    """Store each page's rows and move the cursor behind them, together, until the run's limit is reached."""
+    """Store each page's rows together with the cursor after them, until the run's limit is reached."""
     budget = RowBudget(run.limit, known)
     seen = 0
     for page in pages:
@@ -311,7 +311,7 @@ def _save(session: Session, run: SyncRun, stream: str, cursor: Cursor) -> None:
 
 
 def _behind(cursor: Cursor, page: Page, asked: datetime | None, *, is_last: bool) -> Cursor:
-    """The cursor behind a page; `asked` is the `since` of a walk's first page, None for those after it."""
+    """Return the cursor after a page; `asked` is the `since` of a walk's first page, None for later ones."""
     reached = reached_by(page.items)
     times = (cursor.since, format_time(reached) if reached else None)
     newest = max(filter(None, times), default=None)
@@ -332,13 +332,13 @@ def _behind(cursor: Cursor, page: Page, asked: datetime | None, *, is_last: bool
 
 
 def _walk_down(run: SyncRun, source: List, cursor: Cursor) -> None:
-    """Walk a list by its rows' creation, newest first, from where the last run left it."""
+    """Walk a list by creation time, newest first, from where the last run left it."""
 
     def move(page: Page, is_cut: bool, session: Session) -> None:
         nonlocal cursor
         if is_cut:
             return
-        # The first page says since when changes are to be asked.
+        # Later changes are fetched from the newest update time on the first page on.
         newest = max(filter(None, map(updated_of, page.items)), default=None)
         since = cursor.since or (format_time(newest) if newest else None)
         cursor = replace(cursor, since=since, next=page.next_url, done=page.next_url is None)
@@ -348,7 +348,7 @@ def _walk_down(run: SyncRun, source: List, cursor: Cursor) -> None:
 
 
 def _pages_down(run: SyncRun, source: List, kept: str | None) -> Iterator[Page]:
-    """The pages from an address that was kept on, or from the newest on."""
+    """Yield the pages from a stored URL on, or else from the newest row on."""
     query: dict[str, str | int] = {**source.params, "sort": "created", "direction": "desc"}
     query["per_page"] = PAGE_ROWS
     while True:
@@ -361,9 +361,9 @@ def _pages_down(run: SyncRun, source: List, kept: str | None) -> Iterator[Page]:
 
 
 def _page_behind(run: SyncRun, url: str) -> Page | None:
-    """The page at a link; None where GitHub no longer takes its cursor.
+    """Return the page at a link, or None if GitHub no longer accepts its cursor.
 
-    How deep GitHub goes by page number is limited, the more so without a token: there the list ends.
+    GitHub limits page numbers, the more so without a token; beyond the limit, return an empty last page.
     """
     try:
         return run.client.get_page(url)

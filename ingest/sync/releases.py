@@ -1,13 +1,13 @@
-"""The releases of one repository, and which of them hold a merged fix that no notes name.
+"""Sync a repository's releases, and find which of them contain merged fixes not mentioned in any notes.
 
-The list takes no `since`, so the first page's etag says whether anything is new; most runs end there. What is
-new is stored with the cursor: {"etag": of the first page, "asked": time, "open": whether that run is still
-under way, "full": whether it asked for all}.
+The list has no `since` parameter, so the first page's etag tells whether anything is new; most runs end
+there. New releases are stored with the cursor: {"etag": of the first page, "asked": time, "open": whether
+that run is still in progress, "full": whether it listed all}.
 
-A fix is compared with the full releases published after its merge, oldest first, until one holds it: a
-release's branch is cut before its tag. Where that branch has commits of its own, the fix may have been picked
-into it: their subjects end in the pull request's number. Each pair is asked once and kept; the newest fixes
-come first.
+A fix is compared with the full releases published after its merge, oldest first, until one contains it, as
+release branches are cut before the tag. If a branch has commits of its own, the fix may have been picked into
+it: then a commit's subject ends with the pull request's number. Each pair is requested once and stored, the
+newest fixes first.
 """
 
 import re
@@ -40,14 +40,14 @@ from ingest.sync.run import SyncRun, now
 
 STREAM = "releases"
 ASKED_JUST_NOW = timedelta(minutes=10)
-"""A run that goes on after a stop this short ago does not ask for the releases again."""
+"""A run resumed within this time does not request the releases again."""
 
 
 def pull_releases(run: SyncRun) -> None:
-    """Fetch and store what is new among the releases; everything in a `--full` run.
+    """Fetch and store new releases; in a `--full` run, all of them.
 
     Raises:
-        GitHubError: GitHub refused or could not be reached; nothing of this call is stored.
+        GitHubError: GitHub refused or is unreachable; no release of this call is stored.
     """
     if run.repo == TABLE_REPO:
         with run.store.unit_of_work() as session:
@@ -68,14 +68,14 @@ def pull_releases(run: SyncRun) -> None:
 
 
 def close_releases(session: Session, repo_id: int) -> None:
-    """Note that the run which asked for the releases came to its end."""
+    """Record that the run which requested the releases has ended."""
     position = find_cursor(session, repo_id, STREAM)
     if position.get("open"):
         save_cursor(session, repo_id, STREAM, {**position, "open": False})
 
 
 def _fetch(run: SyncRun, known: set[str], etag: str | None) -> tuple[list[ReleaseRecord], str | None]:
-    """The releases up to a page without news, and the etag of the first page."""
+    """Return the releases up to the first page without new ones, and the etag of the first page."""
     first = page = run.client.get_page(f"/repos/{run.repo}/releases", {"per_page": 100}, etag=etag)
     records = found = _records(run, page)
     while page.next_url and (run.full or {record.tag for record in found} - known):
@@ -108,21 +108,21 @@ MOST_REQUESTS = 60
 MOST_REQUESTS_WITHOUT_TOKEN = 6
 LEFT_WITH_TOKEN = 500
 LEFT_WITHOUT_TOKEN = 20
-"""Requests of the hour's budget that stay for the lists and for a report."""
+"""Remaining requests of the hour that are left for the lists and for reports."""
 TAGS_PER_FIX = 8
-"""A fix that the first so many releases after its merge lack went another way than main."""
+"""Releases compared per fix; a fix missing in all of them was probably not merged into main."""
 HELD_BY_TAG = frozenset({"behind", "identical"})
-"""The merge commit, seen from the tag: the tag has it."""
+"""Status of the merge commit relative to the tag if the tag contains it."""
 LACKED_BY_TAG = frozenset({"ahead", "diverged"})
 _NUMBERS_AT_END = re.compile(r"(?:\s*\(#[0-9]{1,9}\)){1,9}$")
 MOST_PICKS = 100
-"""Commits of a release's branch that are looked through."""
+"""Maximum number of a release branch's own commits that are searched for cherry-picks."""
 
 
 def ask_containment(run: SyncRun) -> None:
-    """Compare fixes with releases as far as this run may; a refusal ends it and leaves the rest for the next.
+    """Compare fixes with releases within this run's share of requests; the next run does the rest.
 
-    To be called when the lists are stored and read: it begins at what the pull requests say they fix.
+    Call this when the lists are stored and their facts derived, as these say what the pull requests fix.
     """
     with run.store.reading() as session:
         releases = release_dates(session, run.repo_id, full=True)
@@ -138,7 +138,7 @@ def ask_containment(run: SyncRun) -> None:
                 asked += 1
                 run.report(Progress("fixes", asked))
     except GitHubError as fault:
-        # The copy is whole without these answers, so the run did not fail.
+        # The copy is complete without these comparisons, so the run has not failed.
         log.warning("releases could not be compared", fault=str(fault))
 
 
@@ -170,16 +170,16 @@ def _may_ask(run: SyncRun, begun: int) -> bool:
 
 
 def _merge_commit(run: SyncRun, number: int) -> str | None:
-    """The commit of a merge; lists of issues do not have it."""
+    """Return a pull request's merge commit, which lists of issues do not contain."""
     row = run.client.get_object(f"/repos/{run.repo}/pulls/{number}")
     commit = row.get("merge_commit_sha") if row is not None and row.get("merged_at") else None
     return commit if isinstance(commit, str) and commit.isalnum() and len(commit) <= 64 else None
 
 
 def _compare(run: SyncRun, tag: str, commit: str, number: int) -> bool | None:
-    """Whether a tag holds a commit, or that pull request picked; None where GitHub does not say."""
+    """True if a tag contains a commit or a cherry-pick of its pull request; None if GitHub does not tell."""
     name = quote(tag, safe="")
-    # The second page is short: only the first carries the changed files.
+    # Page 2, because only the first page contains the changed files, which are long.
     status = _between(run, name, commit, {"per_page": 1, "page": 2}).get("status")
     if status in HELD_BY_TAG:
         return True
@@ -194,7 +194,7 @@ def _compare(run: SyncRun, tag: str, commit: str, number: int) -> bool | None:
 
 
 def _between(run: SyncRun, base: str, head: str, page: dict[str, int]) -> Mapping[str, Any]:
-    """GitHub's comparison; empty where it does not know one of the two."""
+    """Return GitHub's comparison, or an empty object if it does not know one of the two commits."""
     try:
         return run.client.get_object(f"/repos/{run.repo}/compare/{base}...{head}", page) or {}
     except RefusedError as refused:

@@ -1,4 +1,4 @@
-"""One run of the sync, as its parts share it: where it reads and writes, and what came of it so far."""
+"""The state shared by the parts of a sync run: store, client, options, and the result so far."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,16 +20,16 @@ T = TypeVar("T")
 
 @dataclass
 class SyncResult:
-    """What a run brought and cost; complete when `sync` returns it.
+    """The result of a run; complete when `sync` returns it.
 
     Attributes:
         issues, comments, releases: rows that were new or changed.
-        read, faults: issues whose facts were derived, and those among them where a rule threw.
+        read, faults: issues whose facts were derived, and those among them where a rule raised.
         gone: issues and comments that a full run found deleted or transferred.
-        requests, not_modified, remaining: what it cost, and what is left of the hour's budget if known.
-        skipped: rows that could not be used, each with its place and fault.
+        requests, not_modified, remaining: requests made, 304 responses, and requests left, if known.
+        skipped: unusable rows, each with its number or id and the error.
         limited: stopped because `limit` rows were reached.
-        ended: whether the run came to its end, well or ill.
+        ended: the run was not interrupted; it may have failed with `error`.
         error: why it stopped early; everything before it is stored.
     """
 
@@ -50,7 +50,7 @@ class SyncResult:
 
     @property
     def complete(self) -> bool:
-        """Whether all that was asked for is stored; an exit code of 0."""
+        """True if everything requested is stored (exit code 0)."""
         return self.ended and self.error is None and not self.skipped
 
     @property
@@ -60,11 +60,11 @@ class SyncResult:
 
 @dataclass
 class SyncRun:
-    """One run.
+    """One sync run.
 
     Attributes:
-        full: everything is walked again, and what GitHub lost is marked.
-        limit: rows after which each list is left; `result.limited` says that one was.
+        full: list everything again, and mark what is gone from GitHub.
+        limit: maximum number of rows per list; `result.limited` is set if one reached it.
     """
 
     store: Store
@@ -77,14 +77,14 @@ class SyncRun:
     report: Report
     result: SyncResult
     _before: tuple[int, int] = field(init=False)
-    """What the client had asked for others."""
+    """The client's request counts before this run."""
 
     def __post_init__(self) -> None:
         self._before = self.client.requests, self.client.not_modified
 
     @property
     def figures(self) -> dict[str, Any]:
-        """What the run cost and brought, as the store notes it."""
+        """The run's counts for `note_run` and `end_run`."""
         result, client = self.result, self.client
         result.requests = client.requests - self._before[0]
         result.not_modified = client.not_modified - self._before[1]
@@ -95,9 +95,9 @@ class SyncRun:
     def store_rows(
         self, kind: str, rows: tuple[Any, ...], asked_at: datetime, also: Callable[[Session], None]
     ) -> None:
-        """Store rows ("issues" or "comments") in one unit of work with what `also` does, and count them.
+        """Store rows ("issues" or "comments") and call `also` in one unit of work, and count the rows.
 
-        A row that cannot be used is noted in `result.skipped`.
+        Unusable rows are added to `result.skipped`.
         """
         with self.store.unit_of_work() as session:
             if kind == "issues":
@@ -121,7 +121,7 @@ class SyncRun:
         return records
 
     def derive_facts(self) -> None:
-        """Read all that is stored and not read yet."""
+        """Derive the facts of all stale issues."""
         found = derive_stale(self.store, self.repo, self.report)
         self.result.read += found.read
         self.result.faults += found.faults
@@ -133,5 +133,5 @@ def _key_of(row: Any) -> str:
 
 
 def now() -> datetime:
-    """This machine's time."""
+    """Return the local time, in UTC."""
     return datetime.now(UTC)

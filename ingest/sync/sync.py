@@ -1,12 +1,12 @@
-"""One sync of one repository: releases, issues and pull requests, comments; facts; releases of fixes.
+"""Sync a repository: releases, issues and pull requests, comments; then facts, then releases of fixes.
 
 Facts are derived once all pages are stored, or before a long wait. With a token the lists are walked by
-update time; without one, newest first until the copy is whole (`ingest.sync.lists`).
+update time; without one, newest first until the copy is complete (`ingest.sync.lists`).
 
-In a `--full` crawl everything is listed again, and what GitHub no longer has is marked. Lists have no
-tombstones: GitHub is asked for each row that a finished crawl did not list. A crawl that is cut off goes on
-at the next `--full`, and marks nothing before its end.
-Cursor: full  {"begun": when the crawl's first list was asked for}; empty when none is under way.
+A `--full` crawl lists everything again and marks what is gone from GitHub. As lists have no tombstones, each
+stored row that a completed crawl did not list is requested by itself. An interrupted crawl is resumed by the
+next `--full` and marks nothing before its end.
+Cursor: full  {"begun": when the crawl's first list was requested}; empty if no crawl is in progress.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,13 +39,13 @@ def sync(
     limit: int | None = None,
     report: Report = quiet,
 ) -> SyncResult:
-    """Bring the copy of one repository up to date.
+    """Bring the stored copy of one repository up to date.
 
-    `full` walks everything again, in place of what changed since the last run, and labels what GitHub no
-    longer has; `limit` stops each list after so many rows; `report` is called after each page and batch.
+    `full` lists everything again, not only what changed since the last run, and marks what is gone from
+    GitHub; `limit` is the maximum number of rows per list; `report` is called after each page and batch.
 
     Returns:
-        The result, also when GitHub failed on the way: then `error` says so.
+        The result; if GitHub failed, its `error` is set.
     """
     with store.unit_of_work() as session:
         repo_id = add_repository(session, repo)
@@ -102,11 +102,11 @@ def _note_end(run: SyncRun) -> None:
 
 STREAM = "full"
 TOO_OLD = timedelta(days=1)
-"""A crawl that was cut off longer ago begins anew: too much has changed unseen in its first part."""
+"""A crawl that began longer ago is restarted, as too much may have changed in its first part."""
 
 
 def begin_crawl(run: SyncRun) -> datetime:
-    """When the crawl began that this run goes on with, or begins."""
+    """Resume the interrupted crawl or begin a new one; return when it began."""
     with run.store.reading() as session:
         begun = find_cursor(session, run.repo_id, STREAM).get("begun")
     moment = datetime.fromisoformat(begun) if isinstance(begun, str) else None
@@ -120,12 +120,12 @@ def begin_crawl(run: SyncRun) -> datetime:
 
 
 def end_crawl(run: SyncRun, begun: datetime) -> None:
-    """Ask GitHub for each row that the crawl did not list; label what is gone, store again what is not.
+    """Request each row that the crawl did not list; mark it if it is gone, or else store it.
 
-    To be called when both lists were walked to their ends.
+    Call this when both lists were walked to their ends.
 
     Raises:
-        GitHubError: GitHub refused or could not be reached; what was asked before is labelled.
+        GitHubError: GitHub refused or is unreachable; rows checked before that are marked.
     """
     with run.store.reading() as session:
         numbers = find_unseen(session, "issue", run.repo_id, begun)

@@ -1,1 +1,1 @@
-"""How an answer is shaped: schemas, budgets, errors, the API description."""
+"""Response formats: schemas, character budgets, errors, the API description."""

@@ -1,10 +1,10 @@
-"""An answer made to fit a budget of characters: what matters least goes first, in whole entries.
+"""Shorten an answer to a budget of characters, dropping the least important entries first.
 
-In: an answer as JSON-able values, the order in which its parts may go (`CutOrder`), and the most characters
-its JSON may take as it is sent. Out: the answer, or a shortened one with `truncated: {field: left}`, which
-says how many entries of a list, or characters of a text, were left out; `"*"` counts fields that were left
-out whole. A shortened answer keeps the types of the full one.
-The orders stand in `budget_rules.toml`.
+Input: an answer as JSON-compatible values, the order in which parts may be cut (`CutOrder`), and the maximum
+length of its serialized JSON. Output: the answer, or a shortened one with `truncated: {field: count}`, the
+number of list entries or text characters left out; `"*"` counts fields left out entirely. A shortened answer
+keeps the types of the full one.
+The orders are in `budget_rules.toml`.
 """
 
 import json
@@ -19,7 +19,7 @@ Json = Any
 Answer = dict[str, Json]
 
 MIN_CHARS = 200
-"""The smallest budget: every `CutOrder` must have its `keeps` in it, and `truncated` beside them."""
+"""The smallest budget: the `keeps` of every `CutOrder` and `truncated` must fit into it."""
 MAX_CHARS = 1_000_000
 TRUNCATED = "truncated"
 WHOLE_FIELDS = "*"
@@ -27,12 +27,12 @@ WHOLE_FIELDS = "*"
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """One thing that may be shortened, in units of which each can go by itself, the last one first.
+    """A field that may be shortened unit by unit, from the end.
 
-    `field` is a field of the answer: of a list the entries go, of a text its end. `graph.edges` is a list in
-    an object. `matches.excerpt` is a field of a list's entries, and is emptied entry by entry: it must be a
-    list, a text, or an object that may be null. At least `keep` units stay. With `whole` the field is emptied
-    at once: a text of which a part is useless, or an object that may be null.
+    `field` names a list (its units are entries) or a text (its units are characters). `graph.edges` is a list
+    in an object. `matches.excerpt` is a field of a list's entries, emptied entry by entry: it must be a list,
+    a text, or a nullable object. At least `keep` units stay. With `whole` the field is emptied at once: for a
+    text that is useless in part, or a nullable object.
     """
 
     field: str
@@ -40,7 +40,7 @@ class Cut:
     whole: bool = False
 
     def units(self, answer: Answer) -> int:
-        """How many units the answer's field has."""
+        """Return the number of units in the answer's field."""
         name, _, inner = self.field.partition(".")
         value = answer.get(name)
         if self.whole:
@@ -49,7 +49,7 @@ class Cut:
         return len(part) if isinstance(part, list | str) else 0
 
     def shorten(self, answer: Answer, kept: int) -> Answer:
-        """The answer with the first `kept` units of the field; `truncated` counts what is gone."""
+        """Return the answer with the first `kept` units of the field; `truncated` counts the rest."""
         name, _, inner = self.field.partition(".")
         before = answer[name]
         if self.whole or isinstance(before, str):
@@ -75,13 +75,13 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class CutOrder:
-    """In which order the parts of one kind of answer may go.
+    """The order in which parts of one kind of answer may be cut.
 
     Args:
-        keeps: fields that always stay; short ones.
-        cuts: what is shortened, the least needed first.
-        ranked: the fields from the most needed on, those not named here after them: where the cuts do not
-            suffice, fields stay in this order as long as there is room.
+        keeps: short fields that always stay.
+        cuts: what to shorten, least important first.
+        ranked: fields by importance, unlisted ones last: if the cuts do not suffice, fields are kept in this
+            order while there is room.
     """
 
     keeps: tuple[str, ...]
@@ -101,34 +101,34 @@ def _read_orders() -> dict[str, CutOrder]:
 
 
 ORDERS = _read_orders()
-"""By the name of the answer's schema, with its verdict where that has an order of its own."""
+"""By schema name, or `<schema>:<verdict>` if that verdict has its own order."""
 
 
 def order_of(name: str, answer: Answer) -> CutOrder:
-    """The order of a schema, or of its verdict where that needs other things (`Diagnosis:unknown`)."""
+    """Return the order of the answer's schema and verdict (`Diagnosis:unknown`), or of the schema."""
     return ORDERS.get(f"{name}:{answer.get('verdict')}") or ORDERS[name]
 
 
 def dumps(value: Json) -> str:
-    """JSON as it is sent: no blanks, no escapes that UTF-8 does not need."""
+    """Serialize to JSON as sent: compact, with non-ASCII characters unescaped."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def fit(
     answer: Answer, order: CutOrder, max_chars: int, *, cursor_at: Callable[[int], str] | None = None
 ) -> Answer:
-    """The answer, shortened where its JSON would be longer than `max_chars`.
+    """Return the answer, shortened if its JSON is longer than `max_chars`.
 
     Args:
         max_chars: at least MIN_CHARS.
-        cursor_at: for a list with `items` and `next_cursor`: the cursor of the page after so many items. The
-            items that were left out then begin the next page.
+        cursor_at: for a list with `items` and `next_cursor`: returns the cursor after a number of items, so
+            that the next page begins with the items left out.
     """
     if len(dumps(answer)) <= max_chars:
         return answer
     short = dict(answer)
     count = len(answer.get("items") or ())
-    if cursor_at is not None:  # room for the longest
+    if cursor_at is not None:  # reserve room for the longest cursor
         short["next_cursor"] = max((cursor_at(at) for at in range(count + 1)), key=len)
     for cut in order.cuts:
         short = _take(short, cut, max_chars)
@@ -144,7 +144,7 @@ def fit(
 
 
 def cut_text(text: str, max_chars: int) -> str:
-    """The beginning of a text, at most so long: up to the end of a line, or of a word."""
+    """Return at most `max_chars` characters from the start of a text, cut at the end of a line or word."""
     if len(text) <= max_chars:
         return text
     at = max(text.rfind("\n", 0, max_chars + 1), 0)
@@ -154,20 +154,20 @@ def cut_text(text: str, max_chars: int) -> str:
 
 
 def _take(short: Answer, cut: Cut, max_chars: int) -> Answer:
-    """Take a cut as far as it must go for the answer to fit, or as far as it may."""
+    """Apply a cut only as far as needed for the answer to fit, or as far as allowed."""
     units = cut.units(short)
     if units <= cut.keep:
         return short
     least = cut.shorten(short, cut.keep)
     if _size(least) > max_chars:
         return least
-    more = range(cut.keep + 1, min(units - 1, max_chars) + 1)  # a unit takes a character at least
+    more = range(cut.keep + 1, min(units - 1, max_chars) + 1)  # each unit takes at least one character
     fitting = bisect_left(more, True, key=lambda kept: _size(cut.shorten(short, kept)) > max_chars)
     return cut.shorten(short, cut.keep + fitting)
 
 
 def _choose(short: Answer, order: CutOrder, max_chars: int) -> Answer:
-    """Leave out whole fields: of those that need not stay, only the most needed that fit stay."""
+    """Leave out whole fields, keeping `order.keeps` and then the most important ones that fit."""
     counts = short.pop(TRUNCATED, {})
 
     def only(names: Collection[str]) -> Answer:

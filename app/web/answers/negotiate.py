@@ -1,4 +1,4 @@
-"""How a JSON route answers: as JSON or as Markdown, whole or within a budget of characters."""
+"""Content negotiation of JSON routes: JSON or Markdown, complete or within a budget of characters."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,11 +32,11 @@ MaxChars = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Writes a route's answer as the caller wants it.
+    """Formats a route's answer as the caller requested.
 
     Args:
-        max_chars: the budget; None for the whole answer.
-        url: what was asked for, which the `Link` to a list's next part repeats.
+        max_chars: the budget; None for the complete answer.
+        url: the request's URL, the basis of the `Link` to a list's next page.
     """
 
     accept: str
@@ -51,12 +51,12 @@ class Reply:
         markdown: Callable[[], str] | None = None,
         cursor_at: Callable[[int], str] | None = None,
     ) -> Response:
-        """The answer.
+        """Return the response.
 
         Args:
-            found: the whole answer; of its shape already, so it is not checked anew.
-            markdown: writes the Markdown twin; None where there is none.
-            cursor_at: for a list: the cursor after so many items of this page.
+            found: the complete answer, already validated.
+            markdown: renders it as Markdown; None if it has no Markdown form.
+            cursor_at: for a list: returns the cursor after a number of this page's items.
         """
         headers = VARY if markdown else {}
         if markdown and wants(self.accept, MARKDOWN_TYPE):
@@ -73,10 +73,10 @@ class Reply:
         return Response(text, media_type=JSON_TYPE, headers=headers)
 
     def part(self, kind: str, limit: int, question: Callable[[int], Any]) -> Response:
-        """A part of a list whose cursor counts entries.
+        """Return one page of a list whose cursor is an offset.
 
         Args:
-            question: the answer after so many entries; it has `total`, and room for `next_cursor`.
+            question: returns the page from an offset on, with the fields `total` and `next_cursor`.
         """
         kind = narrowed(kind, dict(parse_qsl(self.url.query)))
         after = read_cursor(kind, self.cursor) or 0
@@ -99,13 +99,13 @@ ListReplyDep = Annotated[Reply, Depends(_list_reply)]
 
 
 def markdown_answer(text: str, max_chars: int | None) -> Response:
-    """Markdown, within its budget."""
+    """Return a Markdown response, cut to the budget if there is one."""
     cut = text if max_chars is None else cut_markdown(text, max_chars)
     return PlainTextResponse(cut, media_type=MARKDOWN_TYPE, headers=VARY)
 
 
 def wants(accept: str, media_type: str) -> bool:
-    """Whether an Accept header names this media type, and no JSON or HTML above it."""
+    """True if an Accept header names this media type with a weight no lower than JSON's and HTML's."""
     if media_type not in accept.lower():
         return False
     weights: dict[str, float] = {}

@@ -1,10 +1,10 @@
-"""The description of the JSON routes: what FastAPI makes of them, and what all of them have in common.
+"""The OpenAPI description: FastAPI's output, completed with what all JSON routes have in common.
 
-A route states its shapes, its tag, an operation id and its own problems. Limits, conditional reads, budgets
+A route declares its schemas, tag, operation id and own problems. Rate limits, conditional requests, budgets
 and examples are added here.
 
-The texts are in `examples/`: `about.md`, `common.json` (what several routes have), and our own examples:
-`parameters.json` (a value of each parameter; `cursor` has none that stays true), `requests.json` (bodies by
+The texts are in `examples/`: `about.md`, `common.json` (parts shared by several routes), and the examples:
+`parameters.json` (a value for each parameter but `cursor`, whose values expire), `requests.json` (bodies by
 operation id), `answers/<Schema>.json` (an object of that schema) and `log.txt`.
 """
 
@@ -37,34 +37,34 @@ TEXT = "text/plain"
 _FOLDER = Path(__file__).parent / "examples"
 
 EXAMPLE_LOG = (_FOLDER / "log.txt").read_text(encoding="utf-8")
-"""The log behind "Try an example", after the failure of vllm-project/vllm#39288."""
+"""The log of "Try an example", modelled on vllm-project/vllm#39288."""
 _SHORT_CHARS = 600
-"""The budget of the shortened examples."""
+"""Budget of the shortened examples, in characters."""
 
 
 def api_router(tag: str, dependencies: Sequence[Any] = (), **options: Any) -> APIRouter:
-    """A router of a subject; each of its JSON routes may find a parameter at fault, or no database."""
+    """Return a router for a subject, with parameter checks and the problems 422 and 503 for all routes."""
     checks = [*dependencies, Depends(check_query)]
     return APIRouter(tags=[tag], responses=problems(422, 503), dependencies=checks, **options)
 
 
 def problems(*statuses: int) -> dict[int | str, Object]:
-    """The `responses` of a route that may fail with these statuses."""
+    """Return the `responses` of a route that may fail with these statuses."""
     return {status: _problem(status) for status in statuses}
 
 
 def markdown_too(*more: str) -> dict[int | str, Object]:
-    """The `responses` of a route that also answers as Markdown, and as these types of text."""
+    """Return the `responses` of a route that also answers as Markdown and in the media types `more`."""
     return {200: {"content": {kind: {"schema": {"type": "string"}} for kind in (MARKDOWN, *more)}}}
 
 
 def json_body(schema: Object) -> Object:
-    """The `openapi_extra` of a route that reads a JSON body by itself."""
+    """Return the `openapi_extra` of a route that parses its JSON body itself."""
     return {"requestBody": {"required": True, "content": {JSON: {"schema": schema}}}}
 
 
 def diagnose_body() -> Object:
-    """The request body of the diagnosis, in both its forms."""
+    """Return the request body of the diagnosis, as JSON and as plain text."""
     content = {
         JSON: {"schema": _ref("DiagnoseRequest")},
         "text/plain": {"schema": DiagnoseRequest.model_json_schema()["properties"]["log"]},
@@ -73,7 +73,7 @@ def diagnose_body() -> Object:
 
 
 class DescribedApp(FastAPI):
-    """An application with our texts in its description, which is made once, at the first request for it."""
+    """FastAPI application with a completed OpenAPI description, generated once at its first request."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(
@@ -84,7 +84,7 @@ class DescribedApp(FastAPI):
         )
 
     def openapi(self) -> Object:
-        """What FastAPI makes of the routes, finished."""
+        """Return the completed OpenAPI description."""
         if self.openapi_schema is None:
             self.openapi_schema = _finished(super().openapi())
         return self.openapi_schema
@@ -95,7 +95,7 @@ def _read(name: str) -> Any:
 
 
 def _finished(schema: Object) -> Object:
-    """The description with what all JSON routes have in common, and with examples."""
+    """Add to the description what all JSON routes have in common, and examples."""
     common, components = _read("common"), schema["components"]
     for model in (Problem, DiagnoseRequest, DiagnoseBatch):
         own = model.model_json_schema(ref_template="#/components/schemas/{model}")
@@ -115,7 +115,7 @@ def _finished(schema: Object) -> Object:
                 answers["304"] = common["unchanged"]
             for parameter in operation.get("parameters", ()):
                 _add_value(parameter, parameters.get(parameter["name"].lower()))
-                if parameter["schema"].get("deprecated"):  # where a generator of clients looks for it
+                if parameter["schema"].get("deprecated"):  # client generators look for it here
                     parameter["deprecated"] = True
             for media_type, media in operation.get("requestBody", {}).get("content", {}).items():
                 media["examples"] = {"request": {"value": bodies[operation["operationId"]][media_type]}}
@@ -131,12 +131,12 @@ def _add_value(parameter: Object, value: Any) -> None:
     value = choices[0] if choices and value not in choices else value
     if value is not None and parameter.get("required"):
         parameter.setdefault("example", value)
-    elif value is not None:  # in its schema: a page to try a route from does not fill in every filter
+    elif value is not None:  # in the schema, so that Swagger UI does not prefill every filter
         parameter["schema"].setdefault("examples", [value])
 
 
 def _add_answer(content: Object, *, may_be_short: bool) -> None:
-    """The examples of an answer; with `max_chars` it may lack all but a few fields, and then says so."""
+    """Add examples to a response; for a route with `max_chars`, also a shortened schema and example."""
     media = content[JSON]
     names = [part["$ref"].rpartition("/")[2] for part in media["schema"].get("anyOf", [media["schema"]])]
     name = next(name for name in reversed(names) if name in answer_examples())
@@ -157,7 +157,7 @@ def _add_answer(content: Object, *, may_be_short: bool) -> None:
 
 
 def request_examples() -> dict[str, dict[str, Any]]:
-    """Bodies by operation id and media type."""
+    """Return the example bodies by operation id and media type."""
     bodies = _read("requests")
     found = {name: {JSON: body} for name, body in bodies.items()}
     with_log = {"log": EXAMPLE_LOG, **bodies["diagnose"]}
@@ -166,13 +166,13 @@ def request_examples() -> dict[str, dict[str, Any]]:
 
 @cache
 def answer_examples() -> dict[str, Any]:
-    """The example of each schema that has one, by the schema's name."""
+    """Return the example answers by schema name."""
     paths = sorted((_FOLDER / "answers").glob("*.json"))
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def markdown_example(schema: str) -> str:
-    """The Markdown twin of a schema's example."""
+    """Return the Markdown form of a schema's example."""
     example = answer_examples()[schema]
     if schema == "Diagnosis":
         return diagnosis_markdown(Diagnosis.model_validate(example))

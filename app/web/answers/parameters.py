@@ -1,4 +1,4 @@
-"""Parameters that several routes take, and the opaque cursor of a list's next page."""
+"""Parameters shared by several routes, and the opaque cursors of lists."""
 
 import base64
 import binascii
@@ -35,10 +35,10 @@ async def _chosen_repo(services: ServicesDep, repo: RepoQuery = None) -> str:
 
 
 def known_repo(services: Services, repo: str | None) -> str:
-    """The repository that is asked for, or the default one.
+    """Return the requested repository, or the default one if None.
 
     Raises:
-        RequestValidationError: nothing is known of it here.
+        RequestValidationError: it is neither configured nor stored.
     """
     known = tuple(dict.fromkeys((*services.settings.repo, *services.cached(stored_repositories))))
     if repo is None or repo in known:
@@ -47,17 +47,17 @@ def known_repo(services: Services, repo: str | None) -> str:
 
 
 def unknown_name(field: str, fault: str, given: str, known: Sequence[str]) -> RequestValidationError:
-    """The refusal of a name, with the nearest that there is; what was given is not repeated."""
+    """Return the error for an unknown name, with the nearest known one; the given name is not echoed."""
     near = nearest(given, known)
     hint = f"; the nearest is {near}" if near else f"; there are {', '.join(known[:20])}" if known else ""
     return RequestValidationError([{"loc": ("query", field), "msg": fault + hint, "type": "unknown"}])
 
 
 async def check_query(request: Request) -> None:
-    """Refuse a parameter that a JSON route does not have: what it was to narrow would be answered whole.
+    """Reject query parameters unknown to a JSON route, as ignoring a filter would return too much.
 
     Raises:
-        RequestValidationError: there is one; the nearest that the route has is named.
+        RequestValidationError: a parameter is unknown; the message suggests the nearest known one.
     """
     if not request.url.path.startswith("/api/v1"):
         return
@@ -77,16 +77,16 @@ def _query_names(dependant: Any) -> Iterator[str]:
 
 
 ChosenRepo = Annotated[str, Depends(_chosen_repo)]
-"""The repository that a query names, or the default one."""
+"""The repository in the query, or the default one."""
 RepoPart = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]+$", max_length=100)]
 
 
 async def _check_parts(owner: RepoPart, name: RepoPart) -> None:
-    """The two parts of a repository's name in an address; they are checked by their types."""
+    """Validate the two parts of a repository's name in a path, by their types."""
 
 
 NAMED_REPO = [Depends(_check_parts)]
-"""The dependencies of a route whose address holds `{owner}/{name}`."""
+"""The dependencies of a route whose path contains `{owner}/{name}`."""
 
 
 async def _repo_of_path(request: Request, services: ServicesDep) -> str:
@@ -95,7 +95,7 @@ async def _repo_of_path(request: Request, services: ServicesDep) -> str:
 
 
 Repo = Annotated[str, Depends(_repo_of_path)]
-"""The repository that an address names, or the default one."""
+"""The repository in the path, or the default one."""
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
@@ -110,11 +110,11 @@ def issue_routes(
     dependencies: Sequence[Any] = (),
     **options: Any,
 ) -> Callable[[Endpoint], Endpoint]:
-    """Declares one endpoint under the short address of an issue and under the one that names a repository.
+    """Register one endpoint under an issue's short path and under the path that names the repository.
 
     Args:
-        tail: what follows the issue's number.
-        ids: for a JSON route the operation ids of both; without them it is a page.
+        tail: path suffix after the issue's number.
+        ids: operation ids of both paths for a JSON route; None for a page.
     """
     short, named = ("/api/v1/issues", "/api/v1/repos") if ids else ("/issues", "/r")
     default_id, any_id = ids or (None, None)
@@ -154,10 +154,10 @@ async def _stack(stack: StackText = None) -> Stack | None:
 
 
 StackDep = Annotated[Stack | None, Depends(_stack)]
-"""The stack that a query holds.
+"""The stack in the query, or None.
 
 Raises:
-    InputError: it is none.
+    InputError: it cannot be parsed.
 """
 
 CursorText = Annotated[
@@ -168,15 +168,13 @@ _ANY_REPO = " (any stored repository)"
 _NUMBER_DIGITS = 18
 
 
-_NARROWS_NOTHING = {"cursor", "facets", "limit", "max_chars", "stack"}
+_NOT_FILTERS = {"cursor", "facets", "limit", "max_chars", "stack"}
 
 
 def narrowed(kind: str, filters: Mapping[str, str]) -> str:
-    """The kind of a list with these parameters: its cursors are refused by one with others."""
+    """Return the list's kind with a hash of its filters, so that a cursor is valid for these filters only."""
     given = sorted(
-        (name, value.strip())
-        for name, value in filters.items()
-        if name not in _NARROWS_NOTHING and value.strip()
+        (name, value.strip()) for name, value in filters.items() if name not in _NOT_FILTERS and value.strip()
     )
     return f"{kind}~{zlib.crc32(repr(given).encode()):08x}" if given else kind
 
@@ -186,10 +184,10 @@ def write_cursor(kind: str, place: int) -> str:
 
 
 def read_cursor(kind: str, cursor: str | None) -> int | None:
-    """The place that a cursor of this kind holds; None without one.
+    """Return the position stored in a cursor of this kind; None without a cursor.
 
     Raises:
-        InputError: it is none of ours, or another list's.
+        InputError: the cursor is invalid or belongs to another list.
     """
     if not cursor:
         return None

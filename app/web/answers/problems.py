@@ -1,6 +1,6 @@
-"""Every failure becomes one answer: problem+json (RFC 9457) on JSON routes, a page on the others.
+"""Exception handlers: every error becomes problem+json (RFC 9457) on JSON routes, a page on others.
 
-No traceback, no text of the caller and no text of the database is in it.
+Error responses never contain tracebacks, text sent by the caller, or messages of the database.
 """
 
 import re
@@ -36,7 +36,7 @@ _DETAILS = {
 
 
 def install(app: FastAPI) -> None:
-    """Let the handlers of this module answer for every exception."""
+    """Register this module's exception handlers."""
     app.exception_handler(TriageError)(_on_triage_error)
     app.exception_handler(RequestValidationError)(_on_validation_error)
     app.exception_handler(HTTPException)(_on_http_exception)
@@ -44,11 +44,11 @@ def install(app: FastAPI) -> None:
 
 
 def problem_of(error: TriageError) -> Problem:
-    """An error of ours as it is sent to the caller."""
+    """Convert an error of this program to the problem sent to the caller."""
     kind = _TYPE_PREFIX + re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__.removesuffix("Error")).lower()
     detail = error.message
     if isinstance(error, StoreError) and not isinstance(error, SchemaError):
-        detail = _DETAILS[503]  # the engine's own words may name hosts and users
+        detail = _DETAILS[503]  # the engine's message may contain host and user names
     return Problem(type=kind, title=_title(error.status), status=error.status, detail=detail)
 
 
@@ -57,7 +57,7 @@ def _title(status: int) -> str:
 
 
 def _on_triage_error(request: Request, error: TriageError) -> Response:
-    # An address may hold the id of a kept log, even its secret: the request's own line names the route.
+    # Not logged: the URL, which may contain a kept log's id or secret; the request's log line has the route.
     problem, headers = problem_of(error), None
     if isinstance(error, AdminTokenError):
         headers = CHALLENGE
@@ -85,11 +85,11 @@ _WORDS = {
     "model_type": _OBJECT,
     "string_pattern_mismatch": "has another form; /docs shows an example",
 }
-"""Faults by their kind, where the library's own words are about Python or a pattern."""
+"""Messages by pydantic error type, where pydantic's own message is about Python or a pattern."""
 
 
 def field_faults(errors: Sequence[Any]) -> list[FieldFault]:
-    """Which fields are at fault and why, without what was sent. Only names of ours are repeated."""
+    """Return the invalid fields with reasons, without any sent value; only known names are echoed."""
     return [
         FieldFault(
             field=".".join(str(part) for part in fault["loc"] if part not in {"body", "query", "path"}),
@@ -101,7 +101,7 @@ def field_faults(errors: Sequence[Any]) -> list[FieldFault]:
 
 
 def _nearest(fault: Mapping[str, Any]) -> str:
-    """Which of the values that a field takes is nearest to what was sent, if any is."""
+    """Return a suggestion of the allowed value nearest to the sent one, or an empty string."""
     if fault["type"] != "literal_error" or not isinstance(given := fault.get("input"), str):
         return ""
     near = get_close_matches(given[:200], _VALUE.findall(fault["ctx"]["expected"]), n=1)
@@ -112,24 +112,24 @@ def _on_http_exception(request: Request, error: HTTPException) -> Response:
     status = error.status_code
     detail = _DETAILS.get(status) or f"{HTTPStatus(status).phrase}."
     headers = dict(error.headers or {})
-    if status == HTTPStatus.METHOD_NOT_ALLOWED:  # the router names the methods of one of its routes only
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:  # the router lists the methods of only one route
         headers["Allow"] = ", ".join(sorted(_methods(request.app.routes, request.url.path)))
     return answer_problem(request, status, detail, headers=headers or None)
 
 
 def _methods(routes: Iterable[Any], path: str) -> set[str]:
-    """The methods that an address takes, over all its routes."""
+    """Return the methods that a path accepts, over all its routes."""
     found = {method for route in routes_at(routes, path) for method in getattr(route, "methods", None) or ()}
     return found | ({"HEAD"} if "GET" in found else set())
 
 
 def routes_at(routes: Iterable[Any], path: str) -> Iterator[Any]:
-    """All routes that an address belongs to, whatever their methods."""
+    """Yield all routes that match a path, whatever their methods."""
     return (route for route in all_routes(routes) if route.path_regex.match(path))
 
 
 def all_routes(routes: Iterable[Any]) -> Iterator[Any]:
-    """The routes of an application, those of its routers too."""
+    """Yield the routes of an application, including those of its routers."""
     for route in routes:
         router = getattr(route, "original_router", None)
         if router is None:
@@ -139,7 +139,7 @@ def all_routes(routes: Iterable[Any]) -> Iterator[Any]:
 
 
 def _on_unexpected(request: Request, _error: Exception) -> Response:
-    """The server's outermost handler: runs outside the middleware, and the exception is logged after it."""
+    """Outermost handler: runs outside the middleware, and the server logs the exception afterwards."""
     return answer_problem(request, 500, _DETAILS[500], headers=dict(SECURITY_HEADERS))
 
 
@@ -148,11 +148,11 @@ PROBLEM_TYPE = "application/problem+json"
 PROBLEMS: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
 )
-"""By status: a title, and what the API description says of it."""
+"""By status: the title, and the texts for the API description."""
 
 
 def is_json_route(path: str) -> bool:
-    """Whether programs, not people, read what this address answers."""
+    """True if the path is a JSON route, not a page."""
     alone = {"/api", "/mcp", "/healthz", "/readyz", "/openapi.json"}
     return path.startswith(("/api/", "/webhooks/")) or path in alone
 
@@ -166,7 +166,7 @@ def answer_problem(
     faults: list[FieldFault] | None = None,
     headers: dict[str, str] | None = None,
 ) -> Response:
-    """The answer to a failed request; `detail` says what happened, the limit and the way out."""
+    """Return the error response; `detail` says what happened, the limit, and what to do."""
     title = _title(status)
     if is_json_route(request.url.path):
         problem = Problem(type=kind, title=title, status=status, detail=detail, errors=faults)
@@ -187,7 +187,7 @@ def error_page(
     hint: str = "",
     wanted: str = "",
 ) -> Response:
-    """The page of a failed request; `wanted` is an issue that its button fetches."""
+    """Return the error page; `wanted` is an issue that its button fetches."""
     return render_page(
         "error.html",
         status=status,

@@ -1,4 +1,4 @@
-"""The shapes of requests, and of the small answers that are not knowledge's own."""
+"""Schemas of requests, and of responses not defined in `knowledge`."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -21,7 +21,7 @@ IssueNumber = Annotated[int, Field(ge=1, le=NUMBER_MAX)]
 
 
 def none_if_blank(value: str | None) -> str | None:
-    """The text without blanks around it; None where nothing is left."""
+    """Strip the text; return None if it is empty."""
     return (value or "").strip() or None
 
 
@@ -96,7 +96,7 @@ class RelatedList(Frozen):
 
 
 def issue_document(answer: IssueAnswer) -> IssueDocument:
-    """The two halves of an answer as one object; what they hold is of its shape already."""
+    """Merge GitHub's fields and the facts into one flat document; both are already validated."""
     theirs = dict(answer)
     facts = theirs.pop("facts")
     ours = dict(facts or Facts(number=answer.number))

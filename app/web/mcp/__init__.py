@@ -1,1 +1,1 @@
-"""The tools of chatbots, over HTTP and stdio."""
+"""The MCP server, over HTTP and stdio."""

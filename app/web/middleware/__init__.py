@@ -1,1 +1,1 @@
-"""What every request passes through."""
+"""ASGI middleware applied to every request."""

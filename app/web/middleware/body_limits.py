@@ -1,8 +1,8 @@
-"""Bodies on their way in: how long one may take, and how much of all of them is held at a time.
+"""Limits on incoming request bodies: time per body, and memory for all bodies together.
 
-Each route limits the size of its own body while it reads (`app.web.body`); this stands before all routes,
-so that a client that dribbles, or many that send much at once, cannot use up the worker. When all bodies are
-too much, of the client that holds most the body goes that is under way for longest.
+Each route limits the size of its body while reading it (`app.web.body`). The limits here apply before any
+route, so that neither slow clients nor many large uploads at once can exhaust the worker. When the total is
+too large, the oldest body still being received from the client that holds the most is dropped.
 """
 
 import asyncio
@@ -23,17 +23,17 @@ class TooSlowError(TriageError):
 
 
 class CrowdedError(TriageError):
-    """The bodies of other requests fill the memory set aside for them."""
+    """The memory for request bodies is full."""
 
     status = 503
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivingLimits:
-    """How long a whole body may take (10 MiB at 85 KiB a second), and the time between two parts of it.
+    """Time for a whole body (10 MiB at 85 KiB/s), and between two chunks of it.
 
-    `held_max_bytes`: of all bodies of a worker together, from their first byte to the end of their answers;
-    `share_bytes` of those of one client, as much as the largest body.
+    `held_max_bytes`: for all bodies of a worker, each counted from its first byte to the end of its response;
+    `share_bytes`: for those of one client, as much as the largest body.
     """
 
     body_timeout_s: float = 120.0
@@ -44,7 +44,7 @@ class ReceivingLimits:
 
 @dataclass(slots=True, eq=False)
 class _Body:
-    """What a request has sent so far; `deadline` ends the waiting for more of it."""
+    """A body being received: bytes so far; `deadline` is the timeout of the current wait for more."""
 
     client: str
     size: int = 0
@@ -52,7 +52,7 @@ class _Body:
     is_crowded_out: bool = False
 
     def crowd_out(self) -> bool:
-        """End the waiting for more; False if nobody waits for any."""
+        """Abort receiving the body; return False if it is not waiting for more."""
         if self.deadline is None or self.deadline.expired():
             return False
         self.is_crowded_out, self.size = True, 0
@@ -64,7 +64,7 @@ _CROWDED = "The server is taking in as much as it can. Try again in a minute."
 
 
 class LimitReceiving:
-    """ASGI middleware; what it refuses is raised where the route reads, and answered by its handlers."""
+    """ASGI middleware; its errors are raised where the route reads the body, for the exception handlers."""
 
     def __init__(self, app: ASGIApp, limits: ReceivingLimits | None = None) -> None:
         self._app = app
@@ -72,7 +72,7 @@ class LimitReceiving:
         self._bodies: dict[_Body, None] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the call on, with a `receive` that keeps the limits."""
+        """Call the app with a `receive` that enforces the limits."""
         if scope["type"] != "http" or not has_body(scope):
             await self._app(scope, receive, send)
             return
@@ -82,7 +82,7 @@ class LimitReceiving:
 
         async def receive_in_time() -> Message:
             nonlocal is_whole
-            if is_whole:  # what comes now is the client's hanging up
+            if is_whole:  # the next message is the client's disconnect
                 return await receive()
             message = await self._next(body, receive, ends_at)
             body.size += len(message.get("body", b""))

@@ -1,13 +1,13 @@
-"""What a proxy in front of the service changes: whose address a request comes from, and under which path.
+"""Reverse proxies: the client's address from forwarding headers, and the service's path prefix.
 
-uvicorn's middleware reads `X-Forwarded-For` from its right end: the first address that is no trusted proxy is
-the client's. What stands further left was written by the client itself, and forwarding headers of peers that
-are not trusted are ignored.
+uvicorn's middleware reads `X-Forwarded-For` from the right: the first address that is not a trusted proxy is
+the client's. Entries further left are under the client's control and ignored, as are forwarding headers of
+untrusted peers.
 
-Under a prefix of a host, such as `https://tools.example.org/triage/`, every path and address inside begins
-at the service's own root. A request's path loses the prefix, if the proxy has left it there; `Location`,
-`Link` and the paths of cookies get it, and so do the addresses in pages (`app.web.views.render`), which find
-it in the scope as `Request.base_url` does.
+Under a path prefix, such as `https://tools.example.org/triage/`, all internal paths are relative to the
+service's root. The prefix is removed from request paths, if the proxy has not done so, and added to
+`Location`, `Link`, cookie paths and the links in pages (`app.web.views.render`), which find it in the scope,
+as `Request.base_url` does.
 """
 
 import re
@@ -23,20 +23,20 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from app.web.headers import at_start
 
 _CLIENT_PREFIX_BITS = 64
-"""An IPv6 customer holds at least a /64, so single addresses do not tell clients apart."""
+"""IPv6 clients are identified by their /64, the least that a customer gets."""
 _LOCAL = "local"
 _PROXY = "triage.proxy"
-"""In the scope: the trusted proxy that the connection came from."""
+"""Scope key: the trusted proxy that opened the connection."""
 
 
 class ForwardedClient:
-    """ASGI middleware: what a trusted proxy says of the client takes the place of the proxy itself."""
+    """ASGI middleware: replace a trusted proxy's address and scheme by the client's."""
 
     def __init__(self, app: ASGIApp, trusted: Sequence[str]) -> None:
         self._proxies = ProxyHeadersMiddleware(cast("Any", app), list(trusted))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the call on with the client's own address and scheme."""
+        """Call the app with the client's own address and scheme."""
         peer = _address_of(scope)
         if peer is not None:
             scope["client"] = (str(peer), scope["client"][1])
@@ -46,16 +46,16 @@ class ForwardedClient:
 
 
 def client_of(scope: Scope) -> str:
-    """The client as `ForwardedClient` left it: its IPv4 address, or the /64 of its IPv6 address.
+    """Return the client's key: its IPv4 address, or the /64 of its IPv6 address; see `ForwardedClient`.
 
-    A peer that forwards others' requests without being trusted, or without naming them, is one client, on
-    this machine too. So are all peers without an address (a Unix socket).
+    A proxy that is not trusted or does not name its clients counts as one client, on this machine too. All
+    peers without an address (Unix sockets) are one client.
     """
     return _key(_address_of(scope) or _address(scope.get(_PROXY, "")))
 
 
 async def client(request: Request) -> str:
-    """The client of a request; an endpoint takes it as a dependency."""
+    """Dependency: the client key of a request."""
     return client_of(request.scope)
 
 
@@ -86,17 +86,17 @@ _COOKIE_PATH = re.compile(r"(?i)(; *path=)/")
 
 
 class UnderPrefix:
-    """ASGI middleware; stands outside of all that looks at paths.
+    """ASGI middleware for a path prefix; must be outside all middleware that reads paths.
 
     Args:
-        prefix: where the service stands, such as `/triage`.
+        prefix: the service's path prefix, such as `/triage`.
     """
 
     def __init__(self, app: ASGIApp, prefix: str) -> None:
         self._app, self._prefix = app, prefix
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the call on as one at the root; the answer's headers lead back below the prefix."""
+        """Call the app without the prefix in the path, and add it to paths in the response's headers."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

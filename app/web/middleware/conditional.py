@@ -1,7 +1,7 @@
-"""Reads that need no second copy: an `ETag` on every answer, 304 for who has it, and `HEAD` beside `GET`.
+"""Conditional requests: an `ETag` on responses, 304 for clients that have it; and `HEAD` for every `GET`.
 
-The tag is a hash of the answer before compression, and weak: the same answer goes out with and without gzip.
-It spares the way, not the work; the answer is made to be compared.
+The tag is a hash of the uncompressed response, and weak, as the same response is sent with and without gzip.
+This saves transfer, not computation: the response is still generated to be hashed.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ _TAGGED = (
     "image/svg+xml",
 )
 _UNTAGGED = frozenset({"/metrics", "/healthz", "/readyz"})
-"""What is never the same twice."""
+"""Responses that are never the same twice."""
 _STREAM = "/mcp"
 _STAYS = frozenset({b"cache-control", b"content-location", b"etag", b"expires", b"vary", b"link"})
 """Headers that a 304 repeats (RFC 9110, 15.4.5)."""
@@ -28,13 +28,13 @@ _TAG_BYTES = 12
 
 
 class ConditionalReads:
-    """ASGI middleware; stands inside the compression."""
+    """ASGI middleware; must be inside the compression middleware."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a read on as GET; hold its answer back until it is known whether the caller has it."""
+        """Handle GET and HEAD as GET; buffer the response until its tag is compared with the client's."""
         method = scope.get("method", "")
         if method not in {"GET", "HEAD"} or scope["path"].startswith(_STREAM):
             await self._app(scope, receive, send)
@@ -43,7 +43,7 @@ class ConditionalReads:
         body = bytearray()
 
         async def pass_on(message: Message) -> None:
-            scope["method"] = method  # the server looks at it: a HEAD's answer has no body
+            scope["method"] = method  # the server checks it: a HEAD response has no body
             await send({**message, "body": b""} if method == "HEAD" and "body" in message else message)
 
         async def take(message: Message) -> None:
@@ -63,7 +63,7 @@ class ConditionalReads:
         try:
             await self._app(scope, receive, take)
         finally:
-            scope["method"] = method  # what answers a failure must know that a HEAD has no body
+            scope["method"] = method  # exception handlers must know that a HEAD response has no body
 
 
 def _is_tagged(scope: Scope, start: Message) -> bool:
@@ -78,7 +78,7 @@ def _is_tagged(scope: Scope, start: Message) -> bool:
 
 
 def _tagged(scope: Scope, start: Message, body: bytes) -> tuple[Message, bytes]:
-    """The answer with its tag, or 304 for a caller who has it."""
+    """Return the response with its tag, or a 304 if the client has it."""
     tag = f'"{hashlib.blake2b(body, digest_size=_TAG_BYTES).hexdigest()}"'
     headers = MutableHeaders(scope=start)
     headers["ETag"] = f"W/{tag}"
@@ -86,6 +86,6 @@ def _tagged(scope: Scope, start: Message, body: bytes) -> tuple[Message, bytes]:
     sent = Headers(scope=scope).get("if-none-match", "")[:_IF_NONE_MATCH_CHARS]
     if not {"*", tag} & {part.strip().removeprefix("W/") for part in sent.split(",")}:
         return start, body
-    headers.add_vary_header("Accept-Encoding")  # as the compression adds to the answer itself
+    headers.add_vary_header("Accept-Encoding")  # as the compression does on the full response
     kept = [pair for pair in start["headers"] if pair[0].lower() in _STAYS]
     return {**start, "status": 304, "headers": kept}, b""

@@ -1,9 +1,9 @@
-"""What an operator sees of requests: a line each in the program's log, and `/metrics` for Prometheus.
+"""Request logging and metrics: a log line per request, and `/metrics` for Prometheus.
 
-A line has the method, the route's template, the status and the time, under an id that the answer carries too:
-never an address, a query, a header or a body, which are the caller's. Whatever else is logged while the
-request is answered has the id as well. Counts are of one process, or of all workers where
-`triage serve --workers` gave them a folder to share.
+A line has the method, the route's template, the status, the time, and a request id that the response carries
+too, but never a URL, a query, a header or a body, which are the caller's. Everything else logged during the
+request has the id as well. Counts are per process, or of all workers if `triage serve --workers` gave them a
+shared folder.
 """
 
 import re
@@ -46,10 +46,10 @@ router = APIRouter()
 
 
 class Metrics:
-    """The figures of one process, in a registry of its own.
+    """The metrics of one process, in their own registry.
 
     Args:
-        shared_folder: where all workers of this server count together, set before this module was loaded.
+        shared_folder: where all workers share their counts; must be set before this module is imported.
     """
 
     def __init__(self, shared_folder: str | None = None) -> None:
@@ -73,20 +73,20 @@ class Metrics:
         self.verdicts = Counter("triage_verdicts", "Diagnoses by verdict", ("verdict",), registry=own)
 
     def count_request(self, route: str, method: str, status: int, key: str, seconds: float) -> None:
-        """One more request was answered; `key` is the name of its API key, `seconds` to its first byte."""
+        """Count an answered request; `key` is the name of its API key, `seconds` the time to first byte."""
         self.requests.labels(route, method if method in _METHODS else "other", str(status), key).inc()
         self.seconds.labels(route).observe(seconds)
 
     def count_verdict(self, verdict: str) -> None:
-        """One more diagnosis ended so."""
+        """Count a diagnosis by its verdict."""
         self.verdicts.labels(verdict).inc()
 
     def watch(self, store: Store, repos: Sequence[str], waiting_bytes: Callable[[], int]) -> None:
-        """From now on count also what the store holds and how many bytes of deliveries wait."""
+        """Add gauges of the store's content and of the bytes of waiting deliveries."""
         self.registry.register(AtScrape(partial(store_gauges, store, repos, waiting_bytes)))
 
     def watch_reader(self, overview: Callable[[], ReaderOverview]) -> None:
-        """From now on count also how far the model reader is."""
+        """Add gauges of the model reader's progress."""
         self.registry.register(AtScrape(partial(reader_gauges, overview)))
 
 
@@ -94,22 +94,22 @@ Gauges = Iterator[GaugeMetricFamily]
 
 
 class AtScrape(Collector):
-    """Gauges that are read at each scrape."""
+    """Gauges computed at each scrape."""
 
     def __init__(self, read: Callable[[], Gauges]) -> None:
         self._read = read
 
     def describe(self) -> Gauges:
-        """Nothing beforehand: the registry must not read the store to register."""
+        """Return nothing, so that registering does not read the store."""
         return iter(())
 
     def collect(self) -> Gauges:
-        """Read them."""
+        """Compute the gauges."""
         return self._read()
 
 
 def store_gauges(store: Store, repos: Sequence[str], waiting_bytes: Callable[[], int]) -> Gauges:
-    """Size and freshness of each repository, as long as the store can be read; the queue of deliveries."""
+    """Yield size and freshness of each repository, if the store is readable, and the queue of deliveries."""
     waiting = GaugeMetricFamily("triage_deliveries_waiting_bytes", "Webhook deliveries not stored yet")
     waiting.add_metric((), waiting_bytes())
     up = GaugeMetricFamily("triage_database_up", "1 if the database can be read")
@@ -133,7 +133,7 @@ def store_gauges(store: Store, repos: Sequence[str], waiting_bytes: Callable[[],
 
 
 def reader_gauges(overview: Callable[[], ReaderOverview]) -> Gauges:
-    """How far the model reader is; none while the store cannot be read."""
+    """Yield the model reader's progress; nothing if the store cannot be read."""
     labels = ("repo", "outcome")
     replies = GaugeMetricFamily("triage_reader_replies", "Replies of the model reader", labels=labels)
     waiting = GaugeMetricFamily("triage_reader_waiting", "Issues it has not read", labels=("repo",))
@@ -157,30 +157,30 @@ def reader_gauges(overview: Callable[[], ReaderOverview]) -> Gauges:
 
 @router.get("/metrics", include_in_schema=False)
 def metrics(request: Request) -> Response:
-    """The figures in Prometheus' text format."""
+    """Return the metrics in Prometheus' text format."""
     found: Metrics = request.app.state.metrics
     return Response(generate_latest(found.registry), media_type=CONTENT_TYPE_LATEST)
 
 
 HEADER = "X-Request-ID"
 QUIET = frozenset({"/healthz", "/readyz", "/metrics", "/static"})
-"""Routes that are asked all the time; logged only where they fail."""
+"""Routes that are polled; logged only if they fail."""
 UNKNOWN_ROUTE = "unknown"
-"""All addresses that are no route; their text is the caller's and stays out."""
+"""Label of all paths without a route, as their text is the caller's."""
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _LOG = structlog.get_logger(__name__)
 
 
 class WatchRequests:
-    """ASGI middleware. An id that the caller or a proxy sends is kept where it is a plain word."""
+    """ASGI middleware. A request id sent by the client or a proxy is kept if it is a plain word."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the call on; count it as its answer starts, write the line when the answer is out."""
+        """Call the app; count the request when its response starts, log it when the response is complete."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -215,9 +215,9 @@ class WatchRequests:
 
 
 def route_of(scope: Scope) -> str:
-    """The template of the route that answers, such as `/issues/{number}`; of a mount its root.
+    """Return the route's template, such as `/issues/{number}`, or the root of a mount.
 
-    Of a request that was refused before it came to a route it is the one that would have answered.
+    For a request rejected before routing it is the route that would have matched.
     """
     if scope.get("root_path") == "/static":
         return "/static"

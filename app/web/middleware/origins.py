@@ -1,8 +1,8 @@
-"""What pages of other origins may do here.
+"""Cross-origin policy: CORS for the public JSON routes, and same-origin checks for forms.
 
-Where the service is public they may read answers and diagnose, never with credentials. Judgements, votes,
-deliveries and pages are left to their own origin. A form counts only if one of our own pages sent it: a
-browser says which origin a form comes from, in `Sec-Fetch-Site` or `Origin`; other programs send neither.
+On a public service, pages of other origins may read answers and diagnose, never with credentials. Judgements,
+votes, webhooks and pages are same-origin only. A form is accepted only from our own pages: browsers send its
+origin in `Sec-Fetch-Site` or `Origin`; other programs send neither and are accepted.
 """
 
 from fastapi import Request
@@ -18,24 +18,24 @@ _CLOSED = "/api/v1/judgements"
 _PREFLIGHT_AGE_S = 86_400
 
 OWN_REFERRER = {"Referrer-Policy": "same-origin"}
-"""For pages with a form of ours: where no referrer may be sent, a browser sends `Origin: null`."""
+"""Header of pages with a form: under a no-referrer policy, browsers would send `Origin: null`."""
 
 
 class ForeignFormError(TriageError):
-    """A form came from another site's page."""
+    """A form was sent by another site's page."""
 
     status = 403
 
 
 class CrossOrigin:
-    """ASGI middleware: CORS on the open routes."""
+    """ASGI middleware: CORS on the routes open to other origins."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._reads, self._diagnose = _cors(app, _READ), _cors(app, ("POST",))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the call on; one that other origins may not make gets no CORS headers."""
+        """Call the app, with CORS headers only on the open routes."""
         path, method = scope.get("path", ""), scope.get("method")
         is_read = path in _FILES or (path.startswith("/api/v1/") and not path.startswith(_CLOSED))
         app = self._app
@@ -58,10 +58,10 @@ def _cors(app: ASGIApp, methods: tuple[str, ...]) -> ASGIApp:
 
 
 async def require_same_origin(request: Request) -> None:
-    """Refuse a form of another origin; a dependency of the route that takes it.
+    """Dependency that rejects forms from other origins.
 
     Raises:
-        ForeignFormError: it comes from another origin, or from one that is hidden.
+        ForeignFormError: the form comes from another or an opaque origin.
     """
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     if site is not None:

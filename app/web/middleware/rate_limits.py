@@ -1,10 +1,10 @@
-"""How often a client may ask: counted in this process, stated in headers, refused with 429.
+"""Rate limits per client or API key, announced in headers and enforced with 429.
 
-In: who asks (`client_of`), and the API key it may send. Out: the answer with `RateLimit-Policy` and
+Input: the client (`client_of`) and its API key, if any. Output: the response with `RateLimit-Policy` and
 `RateLimit` (draft-ietf-httpapi-ratelimit-headers), or 429 with `Retry-After`.
-Counted are the JSON routes, MCP, forms that are sent, and pages with a query, which are made for one caller;
-other pages, health and webhooks are not. Each process counts alone, so that with N workers a client has up to
-N times as much, unless a Redis is given, where all processes and hosts count together.
+JSON routes, MCP, submitted forms and pages with a query count, as their answers are specific to the caller;
+other pages, health checks and webhooks do not. Each process counts separately, so that with N workers a
+client gets up to N times the limit, unless all processes and hosts share a Redis.
 """
 
 import hashlib
@@ -32,13 +32,13 @@ from app.web.headers import at_start
 from app.web.middleware.client import client_of
 
 CLIENTS_MAX = 50_000
-"""Windows open at a time, a few hundred bytes each; beyond it all counts begin anew."""
+"""Open windows, a few hundred bytes each; beyond it all counts are reset."""
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 _TYPE = "urn:vllm-triage:problem:rate-limit"
 STORAGE_RETRY_S = 10.0
-"""How long each process counts alone after the shared storage failed."""
+"""How long a process counts locally after the shared storage failed."""
 STORAGE_WAIT_S = 1.0
-"""For an answer of the shared storage."""
+"""Timeout of the shared storage."""
 _HIT = "rate_limit_hit"
 _KEY_NAME = "api_key_name"
 _ADMIN = "/api/v1/judgements"
@@ -48,26 +48,26 @@ _ANONYMOUS, _KEYED = "anonymous", "api-key"
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many requests in a span of time."""
+    """A number of requests per time span."""
 
     amount: int
     span_s: int
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """What a setting such as `120/minute` says; None for no limit."""
+        """Parse a setting such as `120/minute`; None means no limit."""
         found = RATE.fullmatch(text)
         return None if text == NO_LIMIT or found is None else cls(int(found[1]), _SECONDS[found[2]])
 
 
 class RateWindows:
-    """Counts by key, each in a window of time that its first hit opens; the machine's date plays no part."""
+    """Fixed-window counters by key, each window opened by its first hit; based on the monotonic clock."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, ...], tuple[float, int]] = {}
 
     def hit(self, rate: Rate, *key: str) -> tuple[int, int]:
-        """Count one: how many are left after it, -1 for one too many; and seconds until all are again."""
+        """Count a request. Return how many remain (-1 if over the limit), and seconds until the reset."""
         name, now = (str(rate.span_s), *key), time.monotonic()
         ends_at, hits = self._open.get(name, (now, 0))
         if ends_at <= now:
@@ -81,7 +81,7 @@ class RateWindows:
 
 
 class SharedWindows:
-    """The same counts in a storage that all processes share; while it cannot be reached each counts alone."""
+    """Counters in a storage shared by all processes; local counters while it cannot be reached."""
 
     def __init__(self, storage: Storage) -> None:
         self._limiter = FixedWindowRateLimiter(storage)
@@ -89,7 +89,7 @@ class SharedWindows:
         self._retry_at = 0.0
 
     async def hit(self, rate: Rate, *key: str) -> tuple[int, int]:
-        """Count one, see `RateWindows.hit`."""
+        """Count a request, see `RateWindows.hit`."""
         if time.monotonic() < self._retry_at:
             return self._own.hit(rate, *key)
         item = RateLimitItemPerSecond(rate.amount, rate.span_s, namespace="triage")
@@ -107,7 +107,7 @@ class SharedWindows:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A client with an API key, known by the key's hash."""
+    """The holder of an API key, identified by the key's hash."""
 
     name: str
     digest: bytes
@@ -115,11 +115,11 @@ class Holder:
 
 
 class LimitRequests:
-    """ASGI middleware that counts requests and refuses those that are too many.
+    """ASGI middleware that counts requests and rejects those over the limit.
 
     Args:
         anonymous: the rate of clients without a key, such as `120/minute`, or `off`.
-        shared: the address of a Redis, for one count of all processes.
+        shared: URL of a Redis shared by all processes.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class LimitRequests:
         self._shared = _shared_windows(shared.get_secret_value()) if shared else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the call on with the state of its client's budget, or refuse it."""
+        """Call the app with rate-limit headers on its response, or reject the request."""
         if not _is_counted(scope):
             await self._app(scope, receive, send)
             return
@@ -173,29 +173,29 @@ class LimitRequests:
         await app(scope, receive, at_start(send, lambda own: own.update(headers)))
 
     def _asker(self, scope: Scope, holder: Holder | None) -> tuple[str, str, Rate] | None:
-        """The policy, the client's key in it and its rate; None for who has no limit."""
+        """Return the policy, the client's key in it, and its rate; None if unlimited."""
         if holder:
             return (_KEYED, holder.name, holder.rate) if holder.rate else None
         return (_ANONYMOUS, client_of(scope), self._anonymous) if self._anonymous else None
 
     def _holder(self, sent: str) -> Holder | None:
-        """Who holds the key that is sent; all are compared, so that the time reveals nothing."""
+        """Return the holder of the sent key; compares with all keys, to leak no timing."""
         digest = _digest(sent.encode("latin-1"))
         found = [holder for holder in self._holders if hmac.compare_digest(digest, holder.digest)]
         return found[0] if found else None
 
 
 class SpentError(TriageError):
-    """One request asks for more than is left of its client's budget."""
+    """A request costs more than is left of its client's budget."""
 
     status = 429
 
 
 async def spend(scope: Scope, count: int) -> None:
-    """Count a request as so many more.
+    """Count a request as `count` more requests.
 
     Raises:
-        SpentError: its client has not as many left.
+        SpentError: the client has fewer left.
     """
     hit = scope.get("state", {}).get(_HIT)
     for _ in range(count if hit else 0):
@@ -207,12 +207,12 @@ async def spend(scope: Scope, count: int) -> None:
 
 
 def key_name(scope: Scope) -> str:
-    """The name of the API key that a request was sent with; empty without one."""
+    """Return the name of the request's API key, or an empty string."""
     return str(scope.get("state", {}).get(_KEY_NAME, ""))
 
 
 def _sent_key(scope: Scope) -> str:
-    """The API key of a request; the admin's token, which goes to one route, is none."""
+    """Return the request's API key, or an empty string; bearer tokens of admin routes are not API keys."""
     headers = Headers(scope=scope)
     kind, _, token = headers.get("authorization", "").partition(" ")
     is_bearer = kind.lower() == "bearer" and not scope["path"].startswith(_ADMIN)

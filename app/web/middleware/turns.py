@@ -1,9 +1,9 @@
-"""Who is worked for: while others ask too, one request of a client at a time, so that they find a thread.
+"""Fair scheduling: while several clients are active, each has one request in progress at a time.
 
-A request takes its turn once its body is here, and gives it back with the last part of its answer, whether
-the client takes that or not. A client that asks alone has more turns, and only what all have waiting has a
-limit: an address may stand for many people, as behind a proxy. Threads go to who asked first, so they go
-round the clients that have one turn each.
+A request takes a turn once its body has been received and returns it with the last chunk of its response,
+whether the client reads that or not. A client that is active alone has more turns. Only the total number of
+waiting requests is limited, as one address may stand for many people behind a proxy. Threads are assigned in
+order of arrival, so that they alternate between clients with one turn each.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from app.web.middleware.body_limits import has_body
 from app.web.middleware.client import client_of
 
 ASKING_S = 10.0
-"""For so long after its last request a client counts as one that asks."""
+"""How long a client counts as active after its last request."""
 WAITING_MAX = 500
-"""Requests of all clients in one process. Past it who has most of them waiting is refused more."""
+"""Waiting requests of all clients in one process. Beyond it, the client with the most gets 429."""
 FREE = frozenset({"/healthz"})
 _DETAIL = "Too many of your requests wait for an answer already. Wait for them first."
 _BODILESS = frozenset({"GET", "HEAD"})
-"""What is sent with them nobody reads."""
+"""Methods whose request bodies are ignored."""
 
 
 @dataclass(slots=True, eq=False)
@@ -36,10 +36,10 @@ class _Client:
 
 
 class Turns:
-    """The turns in one process.
+    """The turns of one process.
 
     Args:
-        alone_max: how many a client has while nobody else asks; others have one each.
+        alone_max: turns of a client while no other is active; otherwise each has one.
     """
 
     def __init__(self, alone_max: int) -> None:
@@ -47,7 +47,7 @@ class Turns:
         self._clients: dict[str, _Client] = {}
 
     def is_full(self, name: str) -> bool:
-        """Whether too many wait, and nobody has more of them waiting than this client."""
+        """True if too many requests wait and no client has more of them than this one."""
         lengths = [len(client.waiting) for client in self._clients.values()]
         own = self._clients.get(name, _Client())
         return sum(lengths) >= WAITING_MAX and len(own.waiting) == max(lengths)
@@ -55,7 +55,7 @@ class Turns:
     async def take(self, name: str) -> None:
         """Wait for a turn."""
         client = self._clients.pop(name, None) or _Client()
-        self._clients[name] = client  # the one that asked last stands last
+        self._clients[name] = client  # keeps the clients ordered by their last request
         client.asked_at = time.monotonic()
         turn = asyncio.get_running_loop().create_future()
         client.waiting.append(turn)
@@ -70,7 +70,7 @@ class Turns:
             raise
 
     def give(self, name: str) -> None:
-        """Give a turn back."""
+        """Return a turn."""
         client = self._clients[name]
         client.held -= 1
         self._hand_out(client)
@@ -80,7 +80,7 @@ class Turns:
         while client.waiting and client.held < most:
             client.held += 1
             turn = client.waiting.popleft()
-            if not turn.done():  # else it is cancelled, and `take` gives it back
+            if not turn.done():  # otherwise it is cancelled, and `take` returns it
                 turn.set_result(None)
 
     def _do_several_ask(self) -> bool:
@@ -93,10 +93,10 @@ class Turns:
 
 
 class TakeTurns:
-    """ASGI middleware; `/healthz` waits for nobody.
+    """ASGI middleware; `/healthz` needs no turn.
 
     Args:
-        alone_max: how many requests a client that asks alone has worked on at a time.
+        alone_max: requests in progress for a client that is active alone.
     """
 
     def __init__(self, app: ASGIApp, alone_max: int) -> None:
@@ -104,7 +104,7 @@ class TakeTurns:
         self._turns = Turns(alone_max)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the call on when it is its client's turn."""
+        """Call the app once the client has a turn."""
         if scope["type"] != "http" or scope["path"] in FREE:
             await self._app(scope, receive, send)
             return

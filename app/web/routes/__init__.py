@@ -1,1 +1,1 @@
-"""One module for each subject of the site: its page and its JSON."""
+"""One module per subject, with its page and its JSON routes."""

@@ -1,1 +1,1 @@
-"""HTML: rendering, filters, links, pictures."""
+"""HTML: rendering, template filters, evidence marks, diagrams."""

@@ -1,8 +1,7 @@
-"""The evidence of an issue's page: numbered marks in its own text, and quotes of texts that stand elsewhere.
+"""Evidence on an issue's page: numbered marks in its text, and quotes from texts that are not on the page.
 
-With marks a text is escaped and shown as it stands, so that an offset of the raw text is a place on the page.
-Without, it is rendered as Markdown, cleaned by nh3; images become links, as no page loads anything from
-elsewhere.
+A text with marks is escaped and shown verbatim, so that offsets of the raw text apply. A text without marks
+is rendered as Markdown and sanitized by nh3; images become links, as pages load nothing from other sites.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class OffPageQuote:
 
 
 class Citations:
-    """The numbered evidence of one issue; equal places have one number."""
+    """The numbered evidence of one issue; equal spans share a number."""
 
     def __init__(self, issue: IssueAnswer) -> None:
         evidence = issue.facts.evidence if issue.facts else ()
@@ -50,16 +49,16 @@ class Citations:
         body = shown_part(issue.body)
         self._texts = {"title": issue.title, "body": body}
         self.left_out = len(issue.body) - len(body)
-        """Characters of the body that the page has no room for."""
+        """Number of characters of the body that are not shown."""
         self._places = {place: number for number, place in enumerate(places, start=1)}
         self._numbers: dict[str, list[tuple[str, int]]] = defaultdict(list)
         for item in evidence:
             self._numbers[item.field].append((item.value, self._places[_place(item)]))
 
     def numbers(self, field: str, value: str | None = None) -> tuple[int, ...]:
-        """Numbers of at most three quotes that state a field, or one value of it.
+        """Return the numbers of at most three quotes that state a field, or one value of it.
 
-        A value is looked for as it is written, then as a part of the evidence's value.
+        A value is matched exactly (ignoring case), or else as a part of the evidence's value.
         """
         found = self._numbers.get(field, [])
         if not found:
@@ -72,13 +71,13 @@ class Citations:
         return tuple(sorted({number for _, number in found}))[:3]
 
     def title(self) -> Markup:
-        """The title with its marks."""
+        """Return the title with its marks."""
         return mark_text(self._issue.title, self._spans("title"))
 
     def body(self) -> Markup:
-        """The body: as it stands with its marks, or as Markdown where nothing is marked in it.
+        """Return the body: verbatim with its marks, or rendered as Markdown if it has none.
 
-        What a card holds in its place is a log, and a log is no Markdown.
+        A starter card has a log as its body, which is never rendered as Markdown.
         """
         spans = self._spans("body")
         if not spans and self._issue.origin != "card":
@@ -86,7 +85,7 @@ class Citations:
         return Markup('<div class="orig">{}</div>').format(mark_text(self._texts["body"], spans))
 
     def quotes(self) -> tuple[OffPageQuote, ...]:
-        """What is quoted from elsewhere, and what can no longer be found at its place."""
+        """Return the quotes from other texts, and those that no longer match the text at their offset."""
         return tuple(
             OffPageQuote(number, quote, *self._source(source))
             for (source, start, end, quote), number in self._places.items()
@@ -94,7 +93,7 @@ class Citations:
         )
 
     def _stands(self, source: str, start: int, end: int, quote: str) -> bool:
-        """Whether the quote is at its place in the text; a mark in a wrong place would mislead."""
+        """True if the text has the quote at these offsets; a misplaced mark would mislead."""
         return start < end and self._texts.get(source, "")[start:end] == quote
 
     def _spans(self, source: str) -> list[EvidenceSpan]:
@@ -116,7 +115,7 @@ def _place(item: Evidence) -> tuple[str, int, int, str]:
 
 
 def _holds(found: str, wanted: str) -> bool:
-    """Whether one stands whole inside the other: v0.18.0 and 0.18.0, not #362 and #36286."""
+    """True if one contains the other as a whole number or word: v0.18.0 and 0.18.0, not #362 and #36286."""
     shorter, longer = sorted((found, wanted), key=len)
     return bool(shorter) and re.search(rf"(?<![0-9]){re.escape(shorter)}(?![0-9.])", longer) is not None
 
@@ -125,10 +124,10 @@ TEXT_LIMIT = 200_000
 """Most characters of a text on a page; GitHub's own limit is 65,536."""
 
 MARKDOWN_LIMIT = 20_000
-"""Longest text rendered as Markdown; a longer one is shown as it stands, which costs nothing."""
+"""Longest text rendered as Markdown; a longer one is shown verbatim, which is cheap."""
 
 SHOWN_BYTES = 40_000
-"""Most of a text on an issue's page, escaped, in bytes: a page weighs 100 KiB at most with all it loads."""
+"""Longest text on an issue's page, in bytes after escaping: a page with its assets has at most 100 KiB."""
 
 LINK_REL = "nofollow ugc noopener"
 
@@ -139,7 +138,7 @@ _TABLES = {"table", "tbody", "td", "th", "thead", "tr"}
 
 @dataclass(frozen=True, slots=True, order=True)
 class EvidenceSpan:
-    """Evidence `number` stands between two code points of the text."""
+    """The span of evidence `number`, as code point offsets in the text."""
 
     start: int
     end: int
@@ -147,7 +146,7 @@ class EvidenceSpan:
 
 
 def shown_part(text: str) -> str:
-    """As much of a text, from its beginning, as an issue's page has room for, in whole lines."""
+    """Return the start of a text, in whole lines, that fits on an issue's page."""
     part = text[:SHOWN_BYTES]
     while (size := len(escape(part).encode("utf-8", "replace"))) > SHOWN_BYTES:
         part = part[: len(part) * SHOWN_BYTES // size - 1]
@@ -155,10 +154,10 @@ def shown_part(text: str) -> str:
 
 
 def mark_text(text: str, spans: Iterable[EvidenceSpan]) -> Markup:
-    """The text, escaped, with `<mark id="eN" data-n="N">` round each span.
+    """Return the escaped text with `<mark id="eN" data-n="N">` around each span.
 
-    Spans may nest. One that only overlaps an earlier one begins where that one ends; one outside the
-    text or without extent gets an empty mark at its place, so that no link to it is dead.
+    Spans may nest. A span that partly overlaps an earlier one starts where that one ends. An empty span, or
+    one outside the text, becomes an empty mark, so that links to it work.
     """
     text = text[:TEXT_LIMIT]
     out: list[Markup] = []
@@ -173,7 +172,7 @@ def mark_text(text: str, spans: Iterable[EvidenceSpan]) -> Markup:
         out.append(escape(text[at:place]))
         at = place
 
-    # the longer first where two begin at one place, so that the shorter nests
+    # of two spans with the same start the longer first, so that the shorter one nests
     queue = [
         (min(max(span.start, 0), len(text)), -min(max(span.end, 0), len(text)), span.number) for span in spans
     ]
@@ -181,7 +180,7 @@ def mark_text(text: str, spans: Iterable[EvidenceSpan]) -> Markup:
     while queue:
         start, end, number = heapq.heappop(queue)
         end = max(-end, start)
-        # those that end before this one begins are closed on the way; does one end inside this one?
+        # copy_to() closes spans that end before this one starts; split this one where another ends inside it
         inner = next((close for close in reversed(open_ends) if close > start), None)
         if inner is not None and inner < end:
             heapq.heappush(queue, (inner, -end, number))
@@ -197,7 +196,7 @@ def mark_text(text: str, spans: Iterable[EvidenceSpan]) -> Markup:
 
 
 def render_markdown(text: str) -> Markup:
-    """The text as Markdown in safe HTML; a long one as it stands."""
+    """Render Markdown as sanitized HTML; a long text verbatim."""
     if len(text) > MARKDOWN_LIMIT:
         return Markup('<pre class="orig">{}</pre>').format(text[:TEXT_LIMIT])
     return Markup(
@@ -213,13 +212,13 @@ def render_markdown(text: str) -> Markup:
 
 
 def _absolute_only(_tag: str, name: str, value: str) -> str | None:
-    """Where a text was written, a relative address meant another place than it would mean on our page."""
+    """Drop relative links, which would point to a wrong place on our page."""
     return value if name != "href" or value.startswith(("http://", "https://")) else None
 
 
 @lru_cache(maxsize=1)
 def _markdown() -> MarkdownIt:
-    """CommonMark with tables, without raw HTML; headings begin below those of the page."""
+    """Return a CommonMark parser with tables, without raw HTML; headings are two levels lower."""
     markdown = MarkdownIt("commonmark", {"html": False, "maxNesting": 12}).enable(["table", "strikethrough"])
     markdown.add_render_rule("image", _image_as_link)
     markdown.add_render_rule("heading_open", _lower_heading)

@@ -1,6 +1,6 @@
-"""How states, times and figures read on a page, shape and word before colour; where parts of drawings are.
+"""Template filters: words and icons for states, times and figures; layout of diagrams.
 
-`_pictures.html` draws them as SVG. No text is only in a drawing.
+`_pictures.html` draws the diagrams as SVG. Meaning never depends on colour alone, nor text on a diagram.
 """
 
 import re
@@ -20,7 +20,7 @@ OUTCOME_ICONS: dict[Outcome, str] = {"works": "ok", "partial": "part", "fails": 
 
 @dataclass(frozen=True, slots=True)
 class FixSign:
-    """The frame round a fix state: CSS class, icon, words."""
+    """Presentation of a fix state: CSS class, icon, words."""
 
     css: str
     icon: str
@@ -41,7 +41,7 @@ NOWHERE = "in no known release"
 
 
 def fix_sign(fix: FixView | None) -> FixSign:
-    """The sign of a fix state; without one it is unknown. "Fixed" names its pull request and release."""
+    """Return the presentation of a fix state; None is unknown. "Fixed" names pull request and release."""
     if fix is None:
         return FixSign(*_FIX_SIGNS["unknown"], "Fix unknown")
     other = fix.elsewhere
@@ -62,7 +62,7 @@ def fix_sign(fix: FixView | None) -> FixSign:
 
 
 def fix_advice(fix: FixView | None) -> str:
-    """What the fix state means for the caller, in one sentence; empty where nothing is known."""
+    """Return what the fix state means for the caller, in one sentence, or an empty string."""
     if fix is None:
         return "Unknown whether this is fixed."
     if fix.for_you == "upgrade" and fix.released_in:
@@ -74,13 +74,13 @@ def fix_advice(fix: FixView | None) -> str:
 
 
 def version(text: str | None) -> str:
-    """A version without the leading v."""
+    """Return a version without the leading v."""
     text = text or ""
     return text[1:] if text[:1] in {"v", "V"} and text[1:2].isdigit() else text
 
 
 def percent(score: float) -> str:
-    """A chance in whole percent with a thin space; never a flat 0 or 100."""
+    """Format a probability in whole percent with a thin space; never as 0 or 100."""
     whole = round(score * 100)
     if whole < 1:
         return f"under 1{THIN_SPACE}%"
@@ -88,13 +88,13 @@ def percent(score: float) -> str:
 
 
 def share(part: float) -> str:
-    """A part of a whole in whole percent with a thin space."""
+    """Format a fraction in whole percent with a thin space."""
     whole = round(part * 100)
     return f"{whole}{THIN_SPACE}%" if whole or not part else f"under 1{THIN_SPACE}%"
 
 
 def range_words(regression: Regression) -> str:
-    """A range of versions in one line."""
+    """Describe a regression range in one line."""
     parts = (
         ("works in", regression.last_working),
         ("fails in", regression.first_failing),
@@ -111,29 +111,29 @@ _MARKS = re.compile(
 
 
 def unmarked(text: str) -> str:
-    """The words of Markdown without its marks, on one line."""
+    """Strip Markdown markup and join the text on one line."""
     return " ".join(_MARKS.sub(lambda found: found[1] or "", text).replace("|", " ").split())
 
 
 def utc(moment: datetime) -> datetime:
-    """The moment in UTC; one without a zone is UTC already."""
+    """Convert a datetime to UTC; a naive one is taken as UTC."""
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def stamp(moment: datetime) -> str:
-    """A date and time to be read: 3 Jun 2026, 06:00 UTC."""
+    """Format a date and time for people: 3 Jun 2026, 06:00 UTC."""
     moment = utc(moment)
     return f"{moment.day} {moment:%b %Y, %H:%M} UTC"
 
 
 def day(moment: datetime) -> str:
-    """A date to be read: 3 Jun 2026."""
+    """Format a date for people: 3 Jun 2026."""
     moment = utc(moment)
     return f"{moment.day} {moment:%b %Y}"
 
 
 def rfc3339(moment: datetime) -> str:
-    """A date and time for programs."""
+    """Format a date and time for programs (RFC 3339)."""
     return f"{utc(moment):%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -145,11 +145,11 @@ _AGES = (
     (60 * 86400, 7 * 86400, "week"),
     (2 * 365 * 86400, 30.44 * 86400, "month"),
 )
-"""Up to so many seconds, in units of so many seconds."""
+"""Upper bound in seconds, unit in seconds, name of the unit."""
 
 
 def age(moment: datetime, now: datetime | None = None) -> str:
-    """How long ago, in words."""
+    """Return how long ago a moment was, in words."""
     seconds = ((now or datetime.now(UTC)) - utc(moment)).total_seconds()
     if seconds < 45:
         return "just now"
@@ -160,20 +160,20 @@ def age(moment: datetime, now: datetime | None = None) -> str:
 
 
 def listed(items: Iterable[str]) -> str:
-    """Items with commas between."""
+    """Join items with commas."""
     return ", ".join(items)
 
 
 SHADES = 5
 MAP_WIDTH, MAP_HEIGHT = 960, 300
 CHAR_PX = 6.6
-"""About how wide a character is at 12 pixels."""
+"""Approximate character width at a font size of 12 pixels."""
 LINE_HEIGHT = 15
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A rectangle of a map; `label` is as much of its name as fits, in lines."""
+    """A rectangle of a treemap; `label` is as much of its name as fits, in lines."""
 
     x: float
     y: float
@@ -183,14 +183,14 @@ class Tile:
 
 
 def shade(value: int, most: int) -> int:
-    """How dark a cell is, 0 for none to `SHADES` for the most; small values are told apart better."""
+    """Return a cell's shade, from 0 for none to `SHADES` for the maximum, on a square-root scale."""
     return 0 if value <= 0 else max(1, round(SHADES * (value / most) ** 0.5))
 
 
 def tiles(names: Sequence[str], values: Sequence[int]) -> list[Tile]:
-    """A treemap: rectangles as large as their values, which come the greatest first.
+    """Lay out a squarified treemap of values, which must be in descending order.
 
-    Rows are filled along the shorter side as long as their tiles become more like squares (Bruls, Huizing and
+    Rows are filled along the shorter side as long as that makes their tiles more square (Bruls, Huizing and
     van Wijk, "Squarified treemaps", 2000).
     """
     total = sum(values) or 1

@@ -1,4 +1,4 @@
-"""Pages out of templates, in which everything put in is escaped; the addresses that they link to."""
+"""Render pages from autoescaping templates, and build the URLs they link to."""
 
 import hashlib
 import re
@@ -54,7 +54,7 @@ def _environment() -> Environment:
 
 
 def _asset_addresses() -> dict[str, str]:
-    """The address of each asset with its content's hash, so that a new one is fetched at once."""
+    """Return each asset's URL with a hash of its content, so that browsers fetch changed files at once."""
     addresses = {}
     for name in _ASSETS:
         digest = hashlib.sha256((static_dir() / name).read_bytes()).hexdigest()[:10]
@@ -63,10 +63,10 @@ def _asset_addresses() -> dict[str, str]:
 
 
 class RootedPage(HTMLResponse):
-    """A page; where the service stands under a prefix, so do the addresses that it has from the root."""
+    """An HTML page; if the service has a path prefix, it is added to root-relative URLs."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with the page."""
+        """Send the page."""
         if prefix := scope.get("app_root_path"):
             self.body = _FROM_ROOT.sub(rb' \1="%b/' % prefix.encode(), bytes(self.body))
             self.headers["content-length"] = str(len(self.body))
@@ -76,17 +76,17 @@ class RootedPage(HTMLResponse):
 def render_page(
     template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **context: Any
 ) -> RootedPage:
-    """A page out of a template of `templates/` and what it is to show, to be sent once."""
+    """Render a template of `templates/` as a response, which can be sent once."""
     return RootedPage(render_text(template, **context), status, headers=headers)
 
 
 def render_text(template: str, **context: Any) -> str:
-    """The text of a page, for where it is not an answer."""
+    """Render a template as text."""
     return _environment().get_template(template).render(**context)
 
 
 def link_issue(sentence: str, number: int, address: str) -> Markup:
-    """The sentence, escaped, its first `#number`, or `owner/name#number`, a link to the address."""
+    """Return the escaped sentence with its first `#number` or `owner/name#number` linked to `address`."""
     found = re.search(rf"(?:[\w-]{{1,50}}/[\w.-]{{1,100}})?#{number}(?!\d)", sentence)
     if found is None:
         return escape(sentence)
@@ -95,17 +95,17 @@ def link_issue(sentence: str, number: int, address: str) -> Markup:
 
 
 def page_address(repo: str, number: int, default_repo: str) -> str:
-    """Where an issue's page is: the short address for the default repository."""
+    """Return the path of an issue's page, the short form for the default repository."""
     return f"/issues/{number}" if repo == default_repo else f"/r/{repo}/issues/{number}"
 
 
 def api_address(repo: str, number: int, default_repo: str) -> str:
-    """Where an issue's JSON is: the short address for the default repository."""
+    """Return the path of an issue's JSON, the short form for the default repository."""
     return f"/api/v1/issues/{number}" if repo == default_repo else f"/api/v1/repos/{repo}/issues/{number}"
 
 
 def base_address(request: Request) -> str:
-    """Its base with a slash at the end; a Host header that is no plain name is not repeated."""
+    """Return the server's base URL with a trailing slash; `LOCAL` if the Host header is suspicious."""
     base = str(request.base_url)
     return base if _PLAIN.fullmatch(base) else LOCAL
 
@@ -122,12 +122,12 @@ def render_repo_page(
     headers: Mapping[str, str] | None = None,
     **context: Any,
 ) -> HTMLResponse:
-    """A page about one repository, with the age of its data; its links stay with the repository and stack.
+    """Render a page about one repository, with the age of its data; its links keep the repository and stack.
 
     Args:
-        path: the page's own address, for `repo_links` to the same page of each repository.
-        query: what goes along to them, where it is not empty.
-        stack: the reader's own, which the links carry.
+        path: the page's own path, for `repo_links` to the same page of each repository.
+        query: query parameters that those links keep, if not empty.
+        stack: the reader's stack, which all links keep.
     """
     default, *others = services.settings.repo
     mine = write_stack(stack)
@@ -152,7 +152,7 @@ def render_repo_page(
 
 
 def with_repo(path: str, repo: str, default_repo: str, /, **query: str | None) -> str:
-    """The address of a page of a repository: the default one is not named in it."""
+    """Return a page's URL with the repository (unless it is the default one) and non-empty parameters."""
     carried = {name: value for name, value in query.items() if value}
     if repo != default_repo:
         carried["repo"] = repo

@@ -1,7 +1,7 @@
-"""The line of versions: where it worked, where it failed, where the caller stands.
+"""The version timeline of a regression: where it worked, where it failed, and the caller's version.
 
-In: a regression as its issue states it, the caller's version, the newest known release. Out: the stations,
-oldest first; what nobody spoke of is a gap. The line is not to scale.
+Input: a regression as stated in its issue, the caller's version, the newest known release. Output: the
+stations, oldest first; versions without reports are a gap. The timeline is not to scale.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ _ICONS: dict[Mood, str] = {"good": "ok", "culprit": "cause", "bad": "bad", "you"
 
 @dataclass(frozen=True, slots=True)
 class Station:
-    """One place on the line; `field` names the fact that it comes from, for its evidence."""
+    """A point on the timeline; `field` is the regression field it comes from, to look up its evidence."""
 
     mood: Mood
     word: str
@@ -43,7 +43,7 @@ class Station:
 
 
 def version_line(regression: Regression | None, yours: str | None, newest: str | None) -> tuple[Station, ...]:
-    """The stations, oldest first; none without a regression."""
+    """Return the stations, oldest first; none without a regression."""
     if regression is None:
         return ()
     stations = _known_stations(regression)
@@ -55,7 +55,7 @@ def version_line(regression: Regression | None, yours: str | None, newest: str |
 def match_stations(
     match: Match | None, repo: str, yours: str | None, newest: str | None
 ) -> tuple[Station, ...]:
-    """The line of a match; versions of `repo`, the default repository, have no place among another's."""
+    """Return the timeline of a match; versions of `repo`, the default one, apply only to its own issues."""
     if match is None:
         return ()
     own = match.repo == repo
@@ -63,7 +63,7 @@ def match_stations(
 
 
 def report_stations(points: Iterable[ReportFact], newest: str | None) -> tuple[Station, ...]:
-    """The stations of a report's range."""
+    """Return the stations of a report's regression range."""
     values: dict[str, Any] = {}
     for point in points:
         field = point.field.removeprefix("regression.")
@@ -72,7 +72,7 @@ def report_stations(points: Iterable[ReportFact], newest: str | None) -> tuple[S
 
 
 def _known_stations(regression: Regression) -> list[Station]:
-    """What the issue reports, in the order in which it must have happened."""
+    """Return the stated points in chronological order."""
     still = [version(item) for item in regression.still_failing]
     if all(ordered(item) for item in still):
         still.sort(key=sort_key)
@@ -87,18 +87,18 @@ def _known_stations(regression: Regression) -> list[Station]:
 
 
 def _with_you(stations: list[Station], yours: str, regression: Regression) -> list[Station]:
-    """Put the caller's version in its place; left out where it cannot be ordered."""
+    """Insert the caller's version; leave it out if it cannot be ordered."""
     mine = ordered(yours)
     if mine is None:
         return stations
-    # a culprit has no version and a version that cannot be read has no order: both stay where they are
+    # a culprit and an unparsable version have no order: both stay where they are
     places = [ordered(station.version) for station in stations]
     place = max(
         (at + 1 for at, theirs in enumerate(places) if theirs is not None and theirs <= mine), default=0
     )
     spoken = regression.last_working, regression.first_failing, regression.fixed_in, last_failing(regression)
     worked, first, fixed, failed = map(ordered, spoken)
-    # Past the last report without a fix, nobody said whether it fails.
+    # After the last report, if there is no fix, it is unknown whether it fails.
     inside = first is not None and first <= mine
     inside = inside and (mine < fixed if fixed is not None else failed is not None and mine <= failed)
     note = "inside the failing range" if inside else ""
@@ -111,7 +111,7 @@ def _with_you(stations: list[Station], yours: str, regression: Regression) -> li
 
 
 def _gap(stations: list[Station], newest: str | None) -> tuple[Station, ...]:
-    """The stretch up to the newest known release, of which nobody spoke."""
+    """Return the gap between the last station and the newest known release, if any."""
     if not stations or not newest or not is_before(newest_of(item.version for item in stations), newest):
         return ()
     return (Station("gap", "no report", f"up to {version(newest)}", note="unknown"),)
