@@ -108,7 +108,8 @@ def inbox(store: Store, repo: str, number: int | None = None) -> Inbox:
         ]
         items.sort(key=lambda item: (-item.score, -item.number))
         first = next((item for item in items if item.number == number), items[0] if items else None)
-        sides = [_side(session, repo_id, head, facts) for head in _both(first, heads, others)]
+        pair = [heads[first.number], others[first.candidate]] if first else []
+        sides = [_side(session, repo_id, head, facts) for head in pair]
         text = next(iter(find_issues(session, repo_id, [first.number])), None) if first else None
     chosen = None
     if first is not None and text is not None:
@@ -161,12 +162,6 @@ def _item(head: IssueRecord, other: IssueRecord, link: LinkRecord, facts: Facts)
         reason=link.reason,
         missing=tuple(missing_facts(facts)),
     )
-
-
-def _both(
-    item: InboxItem | None, heads: Mapping[int, IssueRecord], others: Mapping[int, IssueRecord]
-) -> list[IssueRecord]:
-    return [heads[item.number], others[item.candidate]] if item else []
 
 
 def _side(session: Session, repo_id: int, head: IssueRecord, known: Mapping[int, Facts]) -> InboxSide:

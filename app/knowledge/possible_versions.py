@@ -36,7 +36,7 @@ def check_possible(session: Session, repo_id: int, name: str, version: str | Non
         return
     releases = tags_of(session, repo_id)
     tags = releases or often_stated(session, repo_id, REPORTED, REPORTS_MIN)
-    asked, newest = ordered(version), max(_placed(tags), default=None)
+    asked, newest = ordered(version), max(_ordered(tags), default=None)
     if asked is None or newest is None or can_be(version, tags):
         return
     wanted = _release(asked)
@@ -55,7 +55,7 @@ def check_possible(session: Session, repo_id: int, name: str, version: str | Non
 def can_be(version: str, releases: Iterable[str]) -> bool:
     """True if a version is a release, a build of one, or a next release; True if no release is known."""
     asked = ordered(version)
-    known = {_release(found) for found in _placed(releases)}
+    known = {_release(found) for found in _ordered(releases)}
     if asked is None or not known:
         return True
     wanted, newest = _release(asked), max(known)
@@ -66,14 +66,14 @@ def can_be(version: str, releases: Iterable[str]) -> bool:
 
 def nearest(version: str, releases: Iterable[str]) -> str:
     """Return the full release with the most similar text, or the newest for a version newer than all."""
-    full = {str(found): found for found in _placed(releases) if not found.is_prerelease}
+    full = {str(found): found for found in _ordered(releases) if not found.is_prerelease}
     asked, newest = ordered(version), max(full, key=full.__getitem__, default="")
     is_ahead = asked is not None and newest and asked > full[newest] and len(str(asked)) <= len(newest)
     like = [] if is_ahead else get_close_matches(str(asked), [*full], n=1, cutoff=0.7)
     return like[0] if like else newest
 
 
-def _placed(releases: Iterable[str]) -> list[Version]:
+def _ordered(releases: Iterable[str]) -> list[Version]:
     """Return the versions that can be ordered, without dev builds."""
     found = map(ordered, releases)
     return [version for version in found if version is not None and not version.is_devrelease]

@@ -1,1 +1,1 @@
-"""One failure with all its reports: members, hardware, versions, growth, advice."""
+"""Clusters of reports of the same failure: members, hardware, regression range, growth, remedies."""

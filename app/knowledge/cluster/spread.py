@@ -146,34 +146,34 @@ def cluster_range(
 ) -> tuple[Regression | None, list[RangeWitness]]:
     """Return the range that most reports agree on, if any, and all reports with one, agreeing ones first."""
     newest = sorted(reports, key=lambda one: -one.issue.number)
-    stating = [_placed(one, span) for one in newest if (span := one.facts.regression) is not None]
+    stating = [_bounds_of(one, span) for one in newest if (span := one.facts.regression) is not None]
     stating = stating[:STATING_MAX]
     placed = [one for one in stating if one.low is not None or one.high is not None]
     early = _seen_in(reports, {one.one.issue.number for one in stating})
-    low, high, agreeing = _narrowest(placed, [version for version, _ in early], canonical)
+    low, high, agreeing = _best_range(placed, [version for version, _ in early], canonical)
     # Some name only a fix or a culprit, no version.
-    silent = [one for one in stating if not (_fails(one.span) or one.span.last_working)]
-    others = [one for one in stating if one not in agreeing and one not in silent]
+    unversioned = [one for one in stating if not (_bad_versions(one.span) or one.span.last_working)]
+    others = [one for one in stating if one not in agreeing and one not in unversioned]
     witnesses = [
         *(_witness(one, words) for one in stating if one in agreeing),
-        *(_witness(one, words, NO_VERSION) for one in silent),
-        *(_witness(one, words, _against(one, low, high), agrees=False) for one in others),
+        *(_witness(one, words, NO_VERSION) for one in unversioned),
+        *(_witness(one, words, _disagreement(one, low, high), agrees=False) for one in others),
         *_earlier(early, low, words),
     ]
-    speaking = agreeing or ([] if others else silent)
-    return _agreed(speaking) if speaking else None, witnesses
+    speaking = agreeing or ([] if others else unversioned)
+    return _merged_range(speaking) if speaking else None, witnesses
 
 
-def _placed(one: ListedFailure, span: Regression) -> _Witness:
-    fails = [version for item in _fails(span) if (version := ordered(item))]
+def _bounds_of(one: ListedFailure, span: Regression) -> _Witness:
+    fails = [version for item in _bad_versions(span) if (version := ordered(item))]
     return _Witness(one, span, ordered(span.last_working), min(fails, default=None))
 
 
-def _fails(span: Regression) -> list[str]:
+def _bad_versions(span: Regression) -> list[str]:
     return [item for item in (span.first_failing, *span.still_failing) if item]
 
 
-def _narrowest(
+def _best_range(
     placed: Sequence[_Witness], seen_in: Sequence[Version], canonical: int
 ) -> tuple[Version | None, Version | None, list[_Witness]]:
     """Return the bounds of the range with the most support, and the reports that agree on it.
@@ -198,10 +198,10 @@ def _narrowest(
     return found
 
 
-def _agreed(agreeing: Sequence[_Witness]) -> Regression:
+def _merged_range(agreeing: Sequence[_Witness]) -> Regression:
     """Merge the ranges of the agreeing reports, keeping their spelling of versions."""
     spans = [one.span for one in agreeing]
-    fails = [item for span in spans for item in _fails(span)]
+    fails = [item for span in spans for item in _bad_versions(span)]
     first = min(fails, key=sort_key, default=None)
     lows = (item for span in spans if (item := span.last_working))
     ends = (item for span in spans if (item := span.fixed_in))
@@ -243,7 +243,7 @@ def _earlier(
         )
 
 
-def _against(one: _Witness, low: Version | None, high: Version | None) -> str:
+def _disagreement(one: _Witness, low: Version | None, high: Version | None) -> str:
     if one.low is None and one.high is None:
         return "its versions have no place in the order of releases"
     if low is None and high is None:

@@ -126,26 +126,26 @@ def _recluster(
         frontier = tied.union(*whole.values()) - numbers
     members = {number: graph.members[number] for number in sorted(numbers & graph.members.keys())}
     old = find_clusters(session, repo_id, sorted(old_ids))
-    clusters = _named(session, repo_id, _grouped(graph, members), members)
+    clusters = _cluster_records(session, repo_id, _groups(graph, members), members)
     of = {number: record.id for record, group in clusters for number in group}
     moved = [replace(m, cluster_id=of[n]) for n, m in members.items() if m.cluster_id != of[n]]
     save_members(session, repo_id, moved)
     removed = [record for key, record in old.items() if key not in of.values()]
     saved = [record for record, _ in clusters if old.get(record.id) != record]
     replace_clusters(session, repo_id, [record.id for record in removed], saved)
-    _keep_aliases(session, repo_id, removed, members, left)
+    _update_aliases(session, repo_id, removed, members, left)
     return set(members)
 
 
-def _grouped(graph: TieGraph, members: Collection[int]) -> list[tuple[int, ...]]:
+def _groups(graph: TieGraph, members: Collection[int]) -> list[tuple[int, ...]]:
     """Return the members in groups; an issue without ties is its own group."""
     tied = graph.with_features({number for pair in graph.ties for number in pair})
     same = [pair for pair in graph.judged("same") if tied.keys() >= set(pair)]
-    groups = cluster_issues(tied, graph.ties, same, set(graph.judged("different")), _likeness(tied))
+    groups = cluster_issues(tied, graph.ties, same, set(graph.judged("different")), _pair_scorer(tied))
     return [*groups, *((number,) for number in members if number not in tied)]
 
 
-def _likeness(members: Mapping[int, Member]) -> Scores:
+def _pair_scorer(members: Mapping[int, Member]) -> Scores:
     """Return a function that scores how likely two members report the same failure; scores are cached."""
     known: dict[Pair, float] = {}
 
@@ -158,7 +158,7 @@ def _likeness(members: Mapping[int, Member]) -> Scores:
     return scores
 
 
-def _named(
+def _cluster_records(
     session: Session, repo_id: int, groups: Sequence[tuple[int, ...]], members: Mapping[int, MemberRecord]
 ) -> list[tuple[ClusterRecord, tuple[int, ...]]]:
     """Return each group with its cluster record: id, canonical issue and text."""
@@ -176,7 +176,7 @@ def _named(
     return found
 
 
-def _keep_aliases(
+def _update_aliases(
     session: Session,
     repo_id: int,
     removed: Sequence[ClusterRecord],

@@ -1,1 +1,1 @@
-"""One week: what is new, grows, and is fixed."""
+"""The weekly digest: new, growing and fixed failures."""

@@ -367,7 +367,7 @@ def fixed_in(
 
     Released fixes come first, then those with the most comments and reactions.
     """
-    heads, facts = _failures(session, repo_id, maybe_fixed_between(session, repo_id, repo, start, end))
+    heads, facts = _load_failures(session, repo_id, maybe_fixed_between(session, repo_id, repo, start, end))
     fixes = fix_states(session, repo_id, repo, heads, facts)
     names = {number: (fix.pr or "").removeprefix("#") for number, fix in fixes.items()}
     pulls = {number: int(name) for number, name in names.items() if name.isdigit()}
@@ -395,7 +395,7 @@ def fixed_in(
     return tuple(found), facts
 
 
-def _failures(
+def _load_failures(
     session: Session, repo_id: int, numbers: list[int]
 ) -> tuple[list[IssueRecord], dict[int, Facts]]:
     """Return those of these issues that are failures and still on GitHub, and their facts."""
@@ -414,7 +414,7 @@ def remedies_in(
 ) -> tuple[RemedyNews, ...]:
     """Return the remedies posted in `[start, end)` that work at least partly, best outcome first."""
     sources = remedies_between(session, repo_id, start, end)
-    heads, facts = _failures(session, repo_id, sorted({one.number for one in sources}))
+    heads, facts = _load_failures(session, repo_id, sorted({one.number for one in sources}))
     issues = {head.number: head for head in heads}
     found = []
     for number, source, at in sources:

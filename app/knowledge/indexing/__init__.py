@@ -1,1 +1,1 @@
-"""Stored raw issues in; facts, links and clusters stored."""
+"""Derive and store facts, links and clusters from stored raw issues."""

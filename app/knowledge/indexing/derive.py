@@ -335,13 +335,13 @@ def link_issues(session: Session, repo_id: int, repo: str, issues: Iterable[Stor
         ]
         here[number] = _records(names, [*firm, *loose[:RELATED_MAX]][:SIMILAR_MAX])
         across[number] = _records(names, others[:ACROSS_MAX])
-    return _replace(session, repo_id, repo, here, across)
+    return _replace_links(session, repo_id, repo, here, across)
 
 
 def forget_links(session: Session, repo_id: int, repo: str, numbers: Collection[int]) -> set[Pair]:
     """Remove the similarity links of issues without features; return pairs as `link_issues` does."""
     none: dict[int, Sequence[LinkRecord]] = dict.fromkeys(numbers, ())
-    return _replace(session, repo_id, repo, none, none) if none else set()
+    return _replace_links(session, repo_id, repo, none, none) if none else set()
 
 
 def _records(names: dict[int, str], scores: Sequence[tuple[Key, PairScore]]) -> list[LinkRecord]:
@@ -351,7 +351,7 @@ def _records(names: dict[int, str], scores: Sequence[tuple[Key, PairScore]]) -> 
     ]
 
 
-def _replace(session: Session, repo_id: int, repo: str, here: Links, across: Links) -> set[Pair]:
+def _replace_links(session: Session, repo_id: int, repo: str, here: Links, across: Links) -> set[Pair]:
     replace_similar(session, repo_id, repo, across, most=ACROSS_MAX, across=True)
     changed = replace_similar(session, repo_id, repo, here, most=SIMILAR_MAX)
     least = load_pair_weights().likely_from

@@ -1,1 +1,1 @@
-"""One issue: its page, its report, its relations; and lists of issues."""
+"""Single issues: page, report, relations and votes; and lists of issues."""

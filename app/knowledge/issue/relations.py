@@ -157,7 +157,7 @@ def related(store: Store, repo: str, number: int, *, limit: int = 20) -> tuple[R
 def relations(session: Session, repo_id: int, repo: str, number: int, links: LinkEnds) -> list[RelatedItem]:
     """Return the relations of a stored issue, as `related` does, from its loaded links."""
     names = find_repositories(session)
-    stated, alike = _stated(names, repo, number, links), _alike(repo, links)
+    stated, alike = _stated(names, repo, number, links), _similar(repo, links)
     verdicts = _verdicts(session, repo_id, number)
     same = [
         _judged((repo, other), "same") for other, verdict in sorted(verdicts.items()) if verdict == "same"
@@ -241,7 +241,7 @@ def _stated(names: Mapping[int, str], repo: str, number: int, links: LinkEnds) -
     ]
 
 
-def _alike(repo: str, links: LinkEnds) -> list[RelatedItem]:
+def _similar(repo: str, links: LinkEnds) -> list[RelatedItem]:
     """Return the stored similarity links, highest score first; ties within the repository first."""
     found = [
         RelatedItem.based_on(
@@ -369,8 +369,8 @@ def _incoming(session: Session, stored: StoredIssue, ends: LinkEnds) -> list[Gra
     edges = []
     for from_repo, source, kind, reason in links:
         mine = str(root.number) if from_repo == repo_id else key_of(repo, root.number)
-        naming_it = next((item for item in named.get((from_repo, source), ()) if item.value == mine), None)
-        relation = _RULES.get(naming_it.rule, kind) if naming_it else kind
+        reference = next((item for item in named.get((from_repo, source), ()) if item.value == mine), None)
+        relation = _RULES.get(reference.rule, kind) if reference else kind
         name = f"#{source}" if from_repo == repo_id else key_of(names[from_repo], source)
         edges.append(
             GraphEdge(
@@ -378,8 +378,8 @@ def _incoming(session: Session, stored: StoredIssue, ends: LinkEnds) -> list[Gra
                 target=key_of(repo, root.number),
                 kind=min(kind, relation, key=lambda one: RANKS[one].in_graph),
                 basis="said",
-                reason=f"stated in {name}" if naming_it else f"{reason}, {name}",
-                quote=_quote_in(texts.get((from_repo, source)), naming_it, root.number, name),
+                reason=f"stated in {name}" if reference else f"{reason}, {name}",
+                quote=_quote_in(texts.get((from_repo, source)), reference, root.number, name),
             )
         )
     return edges

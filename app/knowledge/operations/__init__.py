@@ -1,1 +1,1 @@
-"""What an operator needs: doctor, retention."""
+"""Tasks of an operator: checking an installation, deleting data, running the models."""

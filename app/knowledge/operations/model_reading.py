@@ -152,8 +152,8 @@ class _ReadingRun:
         chosen = [number for number in waiting if not numbers or number in set(numbers)]
         self._numbers = chosen if limit is None else chosen[:limit]
         self._chars_max = _chars_for(self.model)
-        self._promised = 0
-        self._doubtful: list[ModelReply] = []
+        self._reserved = 0
+        self._unconfirmed: list[ModelReply] = []
 
     def tasks(self) -> Iterator[_Task]:
         """Yield the prompts to send; an issue whose text was sent before is noted and skipped."""
@@ -189,29 +189,29 @@ class _ReadingRun:
                 # Queue twice as many tasks as threads, so that none idles while this thread derives.
                 while len(running) < 2 * parallel and (task := self._next(tasks)) is not None:
                     tokens = task.prompt.tokens + REPLY_TOKENS_MAX // 4
-                    self._promised += tokens
+                    self._reserved += tokens
                     running[threads.submit(self._ask, task)] = tokens
                 if not running:
                     break
                 done, _ = wait(running, LOOK_EVERY_S, FIRST_COMPLETED)
                 if self.stop.is_set():
                     for future in [item for item in running if item.cancel()]:
-                        self._promised -= running.pop(future)
+                        self._reserved -= running.pop(future)
                 if done:
-                    fresh += self._keep(done, running)
+                    fresh += self._store_replies(done, running)
                 if len(fresh) >= BATCH:
                     derive_changed(self._store, self._repo, fresh)
                     fresh = []
             derive_changed(self._store, self._repo, fresh)
         self.result.left = len(self._numbers) - self.result.asked - self.result.unchanged
-        if self._doubtful and not self.result.outcomes:
-            raise ReaderError(self.result.stopped or self._doubtful[-1].reply)
+        if self._unconfirmed and not self.result.outcomes:
+            raise ReaderError(self.result.stopped or self._unconfirmed[-1].reply)
 
     def _next(self, tasks: Iterator[_Task]) -> _Task | None:
         """Return the next task; None if the run must end or has no more."""
         if self.stop.is_set() or self.result.stopped:
             return None
-        if self.tokens_per_day is not None and self._used_today + self._promised >= self.tokens_per_day:
+        if self.tokens_per_day is not None and self._used_today + self._reserved >= self.tokens_per_day:
             self.result.stopped = f"today's {self.tokens_per_day:,} tokens are used; tomorrow it goes on"
             return None
         return next(tasks, None)
@@ -230,7 +230,7 @@ class _ReadingRun:
         except ReaderError as error:
             return Answer("failed", error.message)
 
-    def _keep(
+    def _store_replies(
         self, done: set[Future[tuple[_Task, Answer]]], running: dict[Future[tuple[_Task, Answer]], int]
     ) -> list[int]:
         """Store the replies that arrived; return the numbers of the complete ones, to be merged.
@@ -239,18 +239,18 @@ class _ReadingRun:
         """
         replies = []
         for future in done:
-            self._promised -= running.pop(future, 0)
+            self._reserved -= running.pop(future, 0)
             if future.cancelled():
                 continue
             task, answer = future.result()
             if answer.kind == "other_model":
                 self.result.stopped = answer.text
             elif answer.kind in ("complete", "cut"):
-                replies += [*self._doubtful, self._reply_record(task, answer)]
-                self._doubtful = []
+                replies += [*self._unconfirmed, self._reply_record(task, answer)]
+                self._unconfirmed = []
             else:
-                self._doubtful.append(self._reply_record(task, answer))
-                if len(self._doubtful) >= FAULTS_MAX and not self.result.stopped:
+                self._unconfirmed.append(self._reply_record(task, answer))
+                if len(self._unconfirmed) >= FAULTS_MAX and not self.result.stopped:
                     self.result.stopped = answer.text or "the model reader's server refuses every report"
         if replies:
             with self._store.unit_of_work(changes=None) as session:

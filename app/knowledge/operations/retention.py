@@ -92,7 +92,7 @@ def forget_issue(store: Store, repo: str, number: int, *, keep_out: bool) -> Non
         if not _take_down(session, repo_id, number, keep_out=keep_out):
             raise NotFoundError(f"#{number} of {repo} is not stored: there is nothing to forget")
     derive_changed(store, repo, [number])
-    _leave_nothing(store)
+    _purge_derived(store)
 
 
 def kept_out(database_url: str) -> list[tuple[str, int]]:
@@ -125,7 +125,7 @@ def keep_out(store: Store, issues: Sequence[tuple[str, int]]) -> int:
     for repo in dict.fromkeys(repo for repo, _ in new):
         derive_changed(store, repo, [number for of, number in new if of == repo])
     if new:
-        _leave_nothing(store)
+        _purge_derived(store)
     return len(new)
 
 
@@ -135,7 +135,7 @@ def _take_down(session: Session, repo_id: int, number: int, *, keep_out: bool) -
     return take_down(session, repo_id, number, keep_out=keep_out)
 
 
-def _leave_nothing(store: Store) -> None:
+def _purge_derived(store: Store) -> None:
     """Delete everything derived from deleted texts, and compact the database."""
     with store.unit_of_work() as session:
         take_turn(session)

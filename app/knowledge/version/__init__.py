@@ -1,1 +1,1 @@
-"""One version: what fails in it, what stopped working with it."""
+"""Known issues and regressions of a version."""
