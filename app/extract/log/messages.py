@@ -49,7 +49,7 @@ _LOGGED_AT = pattern(r"^\[\d\d:\d\d:\d\d\] (?:[^\s:]{1,200}/)?([^\s:/]{1,80}:\d+
 """A library's log prefix inside its message."""
 _SENTENCE = pattern(r"[.!?] +[A-Z`'\"]|(?:\w{3}|[\d'\"`)\]])[.!?] +(?:[a-z]\w*=|[a-z({\[<])|[.!?] - ")
 _ADVICE = pattern(r"[,;] (?:[Pp]lease|[Tt]ry|[Cc]onsider)\b")
-"""Where a sentence goes on with what to do, which a later version may have added."""
+"""The start of advice in a sentence, which may differ between versions."""
 MIN_FAULT_WORDS = 4
 _ABBREVIATION = (" etc.", " resp.", " approx.", " vs.", " fig.", " cf.")
 _DUMP = pattern(

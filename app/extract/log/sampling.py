@@ -20,7 +20,7 @@ LONG_LOG_CHARS = 1 << 20
 EDGE_LINES = 400
 """Lines read at the beginning, where a server logs its configuration, and at the end."""
 STRONG_MARKS = 60
-"""Strong marks (an error starts here) used: so many of the first, and of the last in the final part."""
+"""Strong marks (an error starts here) used: this many from the start, and from the end of the final part."""
 BEFORE_LINES, AFTER_LINES = 4, 120
 """Lines read around a strong mark."""
 WEAK_MARKS = 1_500
