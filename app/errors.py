@@ -1,33 +1,33 @@
-"""The one error family. Every message names the thing, the fault and what to do.
+"""The exception hierarchy. Every message names the object, what is wrong, and what to do.
 
-TriageError                 anything the program refuses or cannot do
+TriageError                 base class of all errors of this program
 ├── ConfigError             a setting is missing or wrong                  exit 2
-├── InputError              what the caller sent cannot be used            HTTP 422, exit 1
-│   ├── EmptyInputError     nothing but blanks                             HTTP 422
-│   ├── TooLargeError       over the limit of the way in                   HTTP 413
-│   ├── NotTextError        bytes that are no text                         HTTP 415
-│   ├── AddressError        no issue's address, or another repository's    HTTP 422, exit 2
-│   ├── UnknownVersionError no release has it, and none to come will       HTTP 422, exit 2
-│   ├── WeekError           no week of the calendar                        HTTP 422, exit 2
+├── InputError              the caller's input is invalid                  HTTP 422, exit 1
+│   ├── EmptyInputError     empty or only whitespace                       HTTP 422
+│   ├── TooLargeError       over the size limit                            HTTP 413
+│   ├── NotTextError        binary data                                    HTTP 415
+│   ├── AddressError        not an issue's URL, or of another repository   HTTP 422, exit 2
+│   ├── UnknownVersionError no past or future release has this version     HTTP 422, exit 2
+│   ├── WeekError           not an ISO week                                HTTP 422, exit 2
 │   ├── VersionOrderError   an upgrade to a version that is not newer      HTTP 422, exit 2
-│   └── PullRequestError    an issue was asked for, it is a pull request   HTTP 422
-├── NotFoundError           nothing is stored under that name              HTTP 404
-│   └── GoneError           nothing is, and GitHub has it no more          HTTP 410
+│   └── PullRequestError    a pull request where an issue is expected      HTTP 422
+├── NotFoundError           not stored                                     HTTP 404
+│   └── GoneError           not stored, and gone from GitHub               HTTP 410
 ├── StoreError              the database cannot be used                    HTTP 503, exit 1
 │   └── SchemaError         its schema is older or newer than the code     HTTP 503, exit 1
-├── GitHubError             GitHub refused, or answered what cannot be read  exit 1
-│   ├── RefusedError        it answered a status that no retry helps       exit 1
-│   └── UnreachableError    GitHub could not be reached at all             exit 1
-├── ReaderError             the model reader's server gave out or refused  exit 1
+├── GitHubError             an error or an invalid response from GitHub    exit 1
+│   ├── RefusedError        an error status that a retry does not help     exit 1
+│   └── UnreachableError    GitHub could not be reached                    exit 1
+├── ReaderError             the model reader's server failed or refused    exit 1
 └── ServerError             a remote triage server failed (`--url`)        exit 1
 """
 
 
 class TriageError(Exception):
-    """Base of the family; `str(error)` is one line fit to show a person.
+    """Base class; `str(error)` is a one-line message for users.
 
     Args:
-        message: what is at fault and what to do, without secrets or foreign text.
+        message: what is wrong and what to do, without secrets or text from outside.
     """
 
     status = 500
@@ -99,7 +99,7 @@ class GitHubError(TriageError):
 
 
 class RefusedError(GitHubError):
-    """Args: message, and the `answer` that GitHub gave, as an HTTP status."""
+    """GitHub refused a request; `answer` is the HTTP status."""
 
     def __init__(self, message: str, answer: int) -> None:
         super().__init__(message)

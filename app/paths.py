@@ -1,6 +1,6 @@
-"""The one place that finds the templates, the migrations and the data files.
+"""Paths of the templates, migrations and data files.
 
-In a checkout they lie at the top level beside `app`; an installed wheel carries them inside `app`.
+In a checkout they are at the top level beside `app`; an installed wheel has them inside `app`.
 """
 
 from pathlib import Path
@@ -14,12 +14,12 @@ def _beside_or_inside(name: str) -> Path:
 
 
 def templates_dir() -> Path:
-    """Folder of the Jinja pages."""
+    """Folder of the Jinja templates."""
     return _beside_or_inside("templates")
 
 
 def migrations_dir() -> Path:
-    """Folder that holds Alembic's `env.py` and `versions/`."""
+    """Folder of Alembic's `env.py` and `versions/`."""
     return _beside_or_inside("migrations")
 
 
@@ -34,7 +34,7 @@ def guide_dir() -> Path:
 
 
 def changelog() -> Path:
-    """File of what changed for users."""
+    """The changelog."""
     return _beside_or_inside("CHANGELOG.md")
 
 
@@ -44,5 +44,5 @@ def cards_dir() -> Path:
 
 
 def release_table() -> Path:
-    """File of the first release with each pull request."""
+    """File with the first release of each pull request."""
     return _APP / "starter" / "releases.toml"

@@ -1,4 +1,4 @@
-"""The one module that knows jinja2: an environment over `templates/`, for pages and for Markdown."""
+"""Jinja environments over `templates/`, for HTML and Markdown; the only module that imports jinja2."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,13 +11,13 @@ from app.paths import templates_dir
 def make_environment(
     filters: Mapping[str, Callable[..., Any]], names: Mapping[str, Any] | None = None
 ) -> Environment:
-    """An environment whose templates know these filters and names.
+    """Return an environment with these filters and global names.
 
-    HTML escapes all that is put in; templates of Markdown pass every foreign text through a filter.
+    HTML templates are autoescaped; Markdown templates must pass all untrusted text through a filter.
     """
     environment = Environment(
         loader=FileSystemLoader(templates_dir()),
-        auto_reload=False,  # else every page looks at each of its templates' files once more
+        auto_reload=False,  # avoids checking the template files for each page
         autoescape=select_autoescape(("html",), default=False),
         undefined=StrictUndefined,
         trim_blocks=True,

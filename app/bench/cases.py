@@ -1,7 +1,7 @@
-"""What is asked in the benchmark, and over which texts.
+"""The queries of the benchmark and the texts that are searched.
 
-Logs of servers that were made to fail are kept whole. Of an issue's log only facts are pinned (number, place,
-hash): the text comes from the reader's own base. A case whose text is not stored, or changed, is listed only.
+Logs of servers that were made to fail are stored completely. For a log in an issue only number, offsets and
+hash are stored; its text comes from the local database. Cases with missing or changed texts are only listed.
 """
 
 import gzip
@@ -21,24 +21,24 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class RealLog(Frozen):
-    """All that a server printed that was made to fail, and what is right for it."""
+    """The complete output of a server that was made to fail, with labels."""
 
     id: str
     vllm_version: str
     error: str
     also_ok: tuple[str, ...] = ()
-    """Other messages that name the cause as well as `error` does."""
+    """Other messages that are as correct as `error`."""
     expected: tuple[int, ...] = ()
-    """Issues that report this failure, as far as is known; empty where nobody did."""
+    """Issues known to report this failure, if any."""
     unseen: bool = False
-    """No rule and no weight was chosen by it."""
+    """Not used for tuning any rule or weight."""
     note: str = ""
-    """Why a label differs from the first reader's."""
+    """Why a label differs from the first annotator's."""
     log: str
 
 
 class Case(Frozen):
-    """A log in an issue's text: where it stands (code points of `plain_lines`), its hash, what is right."""
+    """A log in an issue's text: its offsets (code points of `plain_lines`), hash and correct answers."""
 
     number: int
     start: int
@@ -57,7 +57,7 @@ class Question(Frozen):
 
 
 class Foreign(Frozen):
-    """A text of our own behind which no issue stands; `why` says what it is."""
+    """A text of our own that no issue explains; `why` describes it."""
 
     id: str
     text: str
@@ -77,7 +77,7 @@ class Pinned:
 
 @dataclass(frozen=True, slots=True)
 class SearchText:
-    """An issue as a search engine sees it: `text` is its title and body."""
+    """An issue as input of a search engine; `text` is title and body."""
 
     number: int
     body: str
@@ -87,7 +87,7 @@ class SearchText:
 
 @dataclass(frozen=True, slots=True)
 class StoredCases:
-    """The cases that can be asked here, each with its log, and the numbers of those that cannot."""
+    """The cases available in this database, with their logs, and the issue numbers of the others."""
 
     logs: tuple[tuple[Case, str], ...]
     missing: tuple[int, ...]
@@ -95,17 +95,17 @@ class StoredCases:
 
 
 def sha256_of(text: str) -> str:
-    """The hash by which a pinned span is known again."""
+    """Return the hash that identifies a span's text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def plain_lines(text: str) -> str:
-    """A text with one kind of line end: GitHub keeps what the browser sent."""
+    """Normalize line ends to LF; GitHub stores what the browser sent."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def load_pinned() -> Pinned:
-    """All that this repository pins."""
+    """Load all benchmark data of this package."""
     return Pinned(
         _rows("cases.jsonl", Case),
         _rows("questions.jsonl", Question),
@@ -121,10 +121,10 @@ def _rows(name: str, shape: type[Row]) -> list[Row]:
 
 
 def read_texts(store: Store, repo: str) -> list[SearchText]:
-    """All stored issues of a repository, by number; no pull requests.
+    """Return all stored issues of a repository by number, without pull requests.
 
     Raises:
-        InputError: nothing of that repository is stored.
+        InputError: no issue of the repository is stored.
     """
     texts: list[SearchText] = []
     with store.reading() as session:
@@ -139,7 +139,7 @@ def read_texts(store: Store, repo: str) -> list[SearchText]:
 
 
 def find_logs(issues: Sequence[SearchText], cases: Iterable[Case]) -> StoredCases:
-    """The cases whose text is stored as it was pinned."""
+    """Match the cases with the stored issues by the hashes of their logs."""
     bodies = {issue.number: issue.body for issue in issues}
     logs, missing, changed = [], [], []
     for case in cases:

@@ -1,7 +1,7 @@
-"""`triage bench diagnose`: asks every query; its figures as JSON or Markdown.
+"""`triage bench diagnose`: run all queries and report the figures as JSON or Markdown.
 
-*real log* is all that a server printed; *paste* is a log as it stands in an issue, which is hidden: the other
-reports of its failure are right. The answer to a real log is compared with its label by their words.
+A *real log* is the complete output of a server; its answer is compared with the label by their words. A
+*paste* is a log in an issue, which is hidden; the other reports of its failure are the correct answers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Split = Literal["real log", "real log, unseen", "paste", "question", "question, 
 
 @dataclass(frozen=True, slots=True)
 class BenchQuery:
-    """A text to ask, the set it belongs to, what is right, and what it may not see."""
+    """A query text, its split, the correct issues, and the issues excluded from the search."""
 
     text: str
     split: str
@@ -45,7 +45,7 @@ class BenchQuery:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredQuery:
-    """A query, the numbers a system gave, best first, and how sure it is, where it says so."""
+    """A query with a system's ranked issue numbers and, if available, verdict and probability."""
 
     query: BenchQuery
     numbers: tuple[int, ...]
@@ -56,14 +56,14 @@ class AnsweredQuery:
 
     @property
     def rank(self) -> int:
-        """Where the first right answer stands, from 1; 0 if nowhere."""
+        """Rank of the first correct answer, from 1; 0 if there is none."""
         places = (at for at, number in enumerate(self.numbers, 1) if number in self.query.right)
         return next(places, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class BenchRun:
-    """All that was asked."""
+    """The answers to all queries."""
 
     issues: int
     found: StoredCases
@@ -71,10 +71,10 @@ class BenchRun:
 
 
 def run(store: Store, repo: str, pinned: Pinned, report: Callable[[str], None]) -> BenchRun:
-    """Ask everything.
+    """Run all queries.
 
     Raises:
-        InputError: nothing of `repo` is stored.
+        InputError: no issue of `repo` is stored.
     """
     texts = read_texts(store, repo)
     found = find_logs(texts, pinned.cases)
@@ -84,7 +84,7 @@ def run(store: Store, repo: str, pinned: Pinned, report: Callable[[str], None]) 
 
 
 def ask_all(store: Store, repo: str, queries: Sequence[BenchQuery]) -> list[AnsweredQuery]:
-    """The answers; the first few queries are asked twice, so that caches are warm."""
+    """Return the answers; the first few queries are run twice to warm up caches."""
 
     def ask(query: BenchQuery) -> AnsweredQuery:
         began = time.perf_counter()
@@ -101,7 +101,7 @@ def ask_all(store: Store, repo: str, queries: Sequence[BenchQuery]) -> list[Answ
 
 
 def paste_queries(found: StoredCases) -> Iterator[BenchQuery]:
-    """The logs of stored issues whose failure others report, too."""
+    """Yield the logs of stored issues whose failure is also reported in other issues."""
     for case, log in found.logs:
         own = frozenset({case.number})
         if twins := frozenset(case.right) - own:
@@ -109,7 +109,7 @@ def paste_queries(found: StoredCases) -> Iterator[BenchQuery]:
 
 
 def other_queries(pinned: Pinned) -> Iterator[BenchQuery]:
-    """Whole logs of real servers, questions without a log, and texts behind which nothing stands."""
+    """Yield complete logs of real servers, questions without a log, and texts that no issue explains."""
     for item in pinned.real_logs:
         half: Split = "real log, unseen" if item.unseen else "real log"
         yield BenchQuery(item.log, half, frozenset(item.expected), real_log=item)
@@ -127,7 +127,7 @@ _QUOTES = re.compile(r"[`'\"█]")
 
 @dataclass(frozen=True, slots=True)
 class RealLogResult:
-    """What of an answer is right, beside its matches; `unrelated_remedy`: one is shown under `unknown`."""
+    """Correctness of an answer apart from its matches; `unrelated_remedy`: a remedy despite `unknown`."""
 
     root_cause: bool
     headline: bool
@@ -135,7 +135,7 @@ class RealLogResult:
 
 
 def check_answer(log: RealLog, answer: Diagnosis) -> RealLogResult:
-    """The answer beside the log's labels."""
+    """Compare an answer with the log's labels."""
     root = answer.root_cause
     remedies = answer.workarounds or any(match.workarounds for match in answer.matches)
     return RealLogResult(
@@ -146,7 +146,7 @@ def check_answer(log: RealLog, answer: Diagnosis) -> RealLogResult:
 
 
 def is_root_cause(log: RealLog, message: str) -> bool:
-    """Whether a message and one of the log's causes hold each other or share most of their words."""
+    """True if a message and one of the log's causes contain each other or share most of their words."""
     return any(_is_same_message(cause, message) for cause in (log.error, *log.also_ok))
 
 
@@ -154,14 +154,14 @@ def _is_same_message(label: str, found: str) -> bool:
     a, b = (" ".join(_QUOTES.sub("", text.lower()).split()) for text in (label, found))
     words_a, words_b = _WORD.findall(a), _WORD.findall(b)
     if not a or not b or len(words_b) > max(3 * len(words_a), len(words_a) + 12):
-        return a == b  # a page that holds the cause does not name it
+        return a == b  # a much longer text may contain the cause without naming it
     if a in b or (b in a and len(words_b) >= 4):
         return True
     return len({*words_a} & {*words_b}) >= max(3, 0.75 * min(len({*words_a}), len({*words_b})))
 
 
 def _names_cause(line: str, log: RealLog) -> bool:
-    """Whether a short line holds most of the first ten longer words of a cause."""
+    """True if a short line contains most of the first ten longer words of a cause."""
     held = set(_WORD.findall(line.lower()))
     causes = [_WORD.findall(cause.lower()) for cause in (log.error, *log.also_ok)]
     wanted = [[word for word in cause if len(word) > 3][:10] for cause in causes]
@@ -170,16 +170,16 @@ def _names_cause(line: str, log: RealLog) -> bool:
 
 
 BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 1.0)
-"""Edges of the reliability table; finer where a promise is made."""
+"""Bin edges of the reliability table; finer at high probabilities, which support claims."""
 CLAIMS: tuple[Band, ...] = ("same", "likely")
 REAL_LOGS: tuple[Split, ...] = ("real log", "real log, unseen")
 RELIABILITY_SPLITS: tuple[Split, ...] = (*REAL_LOGS, "paste", "foreign")
-"""What users may send: failures that are stored, such that nobody reported, and what is not vLLM's."""
+"""Splits that resemble user input: known failures, unreported failures, and texts unrelated to vLLM."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """How well a set of queries was answered."""
+    """Recall and latency of a split."""
 
     split: str
     queries: int = 0
@@ -204,7 +204,7 @@ class BandShare:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """Queries whose first match was given a chance in [low, high): the mean chance `given`, and right."""
+    """Queries whose first match has a probability in [low, high): mean probability and share correct."""
 
     low: float
     high: float
@@ -222,17 +222,17 @@ class BenchFigures:
     missing: tuple[int, ...]
     changed: tuple[int, ...]
     real_logs: dict[str, dict[Split, tuple[int, int]]]
-    """By statement and split: in how many answers to whole real logs it holds, of how many."""
+    """By statement and split: number of answers to real logs for which it holds, and of all."""
     recall: tuple[Recall, ...]
     bands: tuple[BandShare, ...]
     reliability: tuple[Reliability, ...]
 
 
 def bench_diagnose(store: Store, repo: str, *, report: Callable[[str], None], as_json: bool = False) -> str:
-    """Measure; the tables, or all figures as JSON.
+    """Run the benchmark and return tables as Markdown, or all figures as JSON.
 
     Raises:
-        InputError: nothing of `repo` is stored.
+        InputError: no issue of `repo` is stored.
     """
     figures = figures_of(run(store, repo, load_pinned(), report))
     return json.dumps(asdict(figures), indent=2) if as_json else markdown(figures)
@@ -243,7 +243,7 @@ def markdown(figures: BenchFigures) -> str:
 
 
 def figures_of(ran: BenchRun) -> BenchFigures:
-    """The figures of what was asked."""
+    """Compute the figures of a run."""
     by_split = {name: [one for one in ran.answers if one.query.split == name] for name in get_args(Split)}
     return BenchFigures(
         day=datetime.now(UTC).date().isoformat(),
@@ -260,7 +260,7 @@ def figures_of(ran: BenchRun) -> BenchFigures:
 
 
 def recall_of(split: str, answers: Sequence[AnsweredQuery]) -> Recall:
-    """Latency over some queries; recall and mean reciprocal rank over those to which an answer is known."""
+    """Return latency over all answers, and recall and mean reciprocal rank over those with a known answer."""
     ranks = [item.rank for item in answers if item.query.right]
     if not ranks:
         return Recall(split)
@@ -279,7 +279,7 @@ def recall_of(split: str, answers: Sequence[AnsweredQuery]) -> Recall:
 
 
 def real_log_figures(answers: Sequence[AnsweredQuery]) -> dict[str, dict[Split, tuple[int, int]]]:
-    """What holds of the answers to whole real logs."""
+    """Count for each statement how many answers to real logs fulfil it."""
     figures: dict[str, dict[Split, tuple[int, int]]] = {}
     for split in REAL_LOGS:
         asked = [item for item in answers if item.query.split == split]
@@ -302,7 +302,7 @@ def real_log_figures(answers: Sequence[AnsweredQuery]) -> dict[str, dict[Split, 
 
 
 def band_shares(split: str, answers: Sequence[AnsweredQuery]) -> Iterator[BandShare]:
-    """How often each verdict was given over a set of queries."""
+    """Yield how often each verdict was given in a split."""
     for band in get_args(Band):
         given = [item for item in answers if item.verdict == band]
         yield BandShare(split, band, len(given), len(answers), sum(item.rank == 1 for item in given))
@@ -325,7 +325,7 @@ def _share(hits: Sequence[bool]) -> float:
 
 
 def machine() -> str:
-    """The class of this machine: processor and cores, nothing that names it."""
+    """Describe this machine by processor and cores, without identifying it."""
     cores = os.cpu_count() or 1
     processor = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")

@@ -1,4 +1,4 @@
-"""A language model that a team serves itself reads issues too. Off unless an address is set.
+"""Read issues with a language model that the operator hosts. Off unless its URL is configured.
 
     texts ──> prompt (numbered lines, secrets masked) ──> client ──> reply (JSON by a schema)
                                                                        │ kept raw: table `model_reply`
@@ -7,11 +7,11 @@
     titles, root causes, questions ──> embeddings ──> table `issue_vector`, search by questions
     a pasted log, if its owner and the operator allow it ──> prompt, client, check ──> the answer
 
-Both servers are asked through `connection`. A serving process gets its clients here: each is loaded only
-where the operator named its server. The model adds only what the text proves: a value without a verbatim
-quote at the line it names is dropped and counted, and so is one that the house's own parsers refuse. What a
-page displays are fields and quotes; no sentence of the model's leaves this room. `prompt.md` holds the
-instructions, `precedence.json` says by field whom to believe.
+Both servers are called through `connection`. The server process creates its clients here; each module is
+imported only if its server is configured. The model adds only what the text proves: values without a verbatim
+quote at the line they cite, or that our own parsers reject, are dropped and counted. Pages show only fields
+and quotes, never sentences of the model. `prompt.md` has the instructions, `precedence.json` says for each
+field when to trust the rules or the model.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from app.model_reader.embeddings import QuestionEmbedder
 
 LOG_DEADLINE_S = 20.0
-"""For the reading of a pasted log, while somebody waits."""
+"""Timeout for reading a pasted log, as a person is waiting."""
 LOGS_AT_A_TIME = 4
 
 
 def question_embedder(settings: Settings) -> QuestionEmbedder | None:
-    """What makes vectors of questions."""
+    """Return the embedder for questions, or None if none is configured."""
     if settings.embeddings_url is None:
         return None
     from app.model_reader.embeddings import QUESTION_DEADLINE_S, QuestionEmbedder, embedder
@@ -39,7 +39,7 @@ def question_embedder(settings: Settings) -> QuestionEmbedder | None:
 
 
 def log_reader(settings: Settings) -> ReaderClient | None:
-    """What reads pasted logs: the operator must allow it besides naming the server."""
+    """Return the client that reads pasted logs, or None unless the operator configured and allowed it."""
     if settings.reader_url is None or not settings.reader_logs:
         return None
     from app.model_reader.client import reader_client

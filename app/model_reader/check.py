@@ -1,7 +1,7 @@
-"""What a reply proves: each value whose quote stands where it says, and that our own parsers take.
+"""Verify a reply: keep values whose quote is at the cited line and that our own parsers accept.
 
-In: a `Prompt`, the texts it was made of, and a reply. Out: `ProvenReading`, whose values point into the
-texts, and how many were dropped for which reason. Nothing else of a reply goes any further.
+Input: a `Prompt`, the texts it was built from, and a reply. Output: a `ProvenReading` with values that point
+into the texts, and counts of dropped values by reason. Nothing else of a reply is used.
 """
 
 import re
@@ -27,17 +27,17 @@ from app.model_reader.prompt import Prompt
 from app.model_reader.reply import QuotedCondition, QuotedError, QuotedReading, QuotedRemedy, QuotedVersion
 
 QUOTE_LINES = 3
-"""A quote may go on in the next lines, as people wrap their sentences."""
+"""A quote may extend over this many lines, as people wrap their sentences."""
 ACTION_WORDS_MAX = 32
 QUOTE_CHARS_MIN = 2
-"""Fewer signs stand in any text."""
+"""Shorter quotes occur in any text."""
 QUOTE_CHARS = 300
-"""Of the line that a page displays as the quote of a remedy."""
+"""Maximum length of a remedy's quote on a page."""
 
 _CHANGE = pattern(r"#?(\d{3,6})$|/(?:pull|issues)/(\d{1,6})|^[Pp][Rr][ #]{0,2}(\d{3,6})$")
 _SETTING = pattern(r"--?[A-Za-z]|[A-Za-z0-9]_[A-Za-z0-9]|[a-z0-9]-[a-z0-9]")
 _GOES_ON = re.compile(r"[-_]\w|[/.]\w")
-"""What follows a part of a model's name."""
+"""Matches after a name that is only a part of a longer one."""
 _COMMIT = pattern(r"^[0-9a-f]{7,40}$")
 _DANGER = pattern(
     r"\b(?:curl|wget|sudo|rm -|chmod|mkfs|eval|base64)\b|\|\s*(?:ba)?sh\b|https?://", ignore_case=True
@@ -48,12 +48,12 @@ _ERROR_TYPE = pattern(r"^[A-Za-z_][\w. ]{1,58}$")
 
 @dataclass(frozen=True, slots=True)
 class ProvenReading:
-    """What is left of a reply.
+    """The verified values of a reply.
 
     Attributes:
-        kind: the kind of failure, with the words that show it.
+        kind: the failure kind, with its quote.
         versions: fields are `versions.vllm` and `regression.<part>`.
-        dropped: how many values were dropped, by reason.
+        dropped: number of dropped values, by reason.
     """
 
     kind: Evidence | None = None
@@ -72,7 +72,7 @@ class ProvenReading:
 
 
 def find_quote(document: Document, prompt: Prompt, number: int, quote: str) -> Span | None:
-    """Where a quote stands: in the line of this number, or from it on into the next lines; else None."""
+    """Return the span of a quote that starts in line `number` and may extend into the next lines, or None."""
     words = quote.split()
     if not words or not 1 <= number <= len(prompt.lines):
         return None
@@ -88,16 +88,16 @@ def find_quote(document: Document, prompt: Prompt, number: int, quote: str) -> S
 
 
 class _UnprovenError(Exception):
-    """A value that is dropped, and why."""
+    """A value is dropped; the message is the reason."""
 
 
 def check_reply(document: Document, prompt: Prompt, reply: QuotedReading) -> ProvenReading:
-    """Keep what the texts prove."""
+    """Return the values that the texts prove."""
     return _Check(document, prompt).read(reply)
 
 
 class _Check:
-    """One reply's check; counts what it drops."""
+    """Checks one reply, counting dropped values."""
 
     def __init__(self, document: Document, prompt: Prompt) -> None:
         self._document = document
@@ -137,7 +137,7 @@ class _Check:
         return found
 
     def _inside(self, span: Span, value: str) -> Span:
-        """Where a value stands in a quote, as a whole word."""
+        """Return the span of a value inside a quote, as a whole word."""
         source, start, end = span
         text = self._document.sources[source]
         found = re.compile(rf"(?<![A-UW-Za-uw-z0-9_.]){re.escape(value)}(?!\w|\.\w)").search(text, start, end)
@@ -191,7 +191,7 @@ class _Check:
         return self._cite(name, value, span, rule)
 
     def _version_name(self, quoted: QuotedVersion, span: Span) -> str:
-        """The version, `#number` or commit that is meant, as the rules write it."""
+        """Return the version, `#number` or commit in the form that the rules use."""
         change = _CHANGE.search(quoted.value)
         if change and quoted.role == "culprit":
             number = change.group(1) or change.group(2) or change.group(3)
@@ -237,7 +237,7 @@ class _Check:
         return workaround, self._cite("workarounds", value, (source, start, end), "remedies")
 
     def _can_be_done(self, quoted: QuotedRemedy, action: str) -> None:
-        """Refuse what is no change: a flag that is none, a version that is none, what nobody should type."""
+        """Reject actions that are dangerous to run, name no flag or variable, or describe no change."""
         if _DANGER.search(action):
             raise _UnprovenError("nothing to type")
         is_named = bool(_SETTING.search(action) or find_names(action, lower(action)))
@@ -248,7 +248,7 @@ class _Check:
             raise _UnprovenError("no change")
 
     def _line_of(self, span: Span) -> str:
-        """The line in which a proof stands, as a page displays it."""
+        """Return the line with the proof, for display."""
         source, start, end = span
         text = self._document.sources[source]
         first = max(text.rfind("\n", 0, start) + 1, end - QUOTE_CHARS)
@@ -276,9 +276,9 @@ class _Check:
 
 
 def _whole(expression: str, quote: str) -> str:
-    """A pattern that is met by whole words only; a version may stand behind its v.
+    """Return the pattern with word boundaries; a version may follow its "v".
 
-    Letters are those of ASCII: a Chinese text has no blanks between words.
+    Only ASCII letters count as word characters, as Chinese text has no spaces between words.
     """
     first, last = (bool(re.match("[A-Za-z0-9_]", quote[at])) for at in (0, -1))
     before = r"(?<![A-UW-Za-uw-z0-9_])" if quote[0].isdigit() else r"(?<![A-Za-z0-9_])"
@@ -286,7 +286,7 @@ def _whole(expression: str, quote: str) -> str:
 
 
 def _known(key: str, value: str) -> str | None:
-    """A backend's canonical name; None for what no list knows."""
+    """Return a backend's canonical name, or None if it is unknown."""
     if key in _OTHERS:
         return value if _OTHERS[key].search(value) else None
     return known_value(key, value)

@@ -1,6 +1,6 @@
-"""Asks a language model about one report: one reply by a schema.
+"""Ask a language model about a report, with a reply constrained by a JSON schema.
 
-A prompt that is too long, one that is refused, and a reply of another model are told apart.
+The outcome distinguishes prompts that are too long, refused prompts, and replies of another model.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from app.model_reader.connection import ModelServer, ServedModel, fault_of
 from app.model_reader.reply import instructions, schema
 
 REPLY_TOKENS_MAX = 2_500
-"""A full reply has some 400; reasoning that a server counts in has room, and nonsense ends."""
+"""A full reply has about 400 tokens; this leaves room for reasoning tokens, and ends runaway replies."""
 SEED = 0
 _TOO_LONG = ("context length", "maximum context", "max_model_len", "too long", "too large", "context window")
 
@@ -20,7 +20,7 @@ AnswerKind = Literal["complete", "cut", "too_long", "refused", "failed", "other_
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. `text` is the reply, or why there is none."""
+    """The outcome of a request; `text` is the reply, or the reason why there is none."""
 
     kind: AnswerKind
     text: str
@@ -29,18 +29,18 @@ class Answer:
 
 
 class ReaderClient(ModelServer):
-    """A server whose model reads reports."""
+    """Client of the server whose model reads reports."""
 
     name: ClassVar[str] = "the model reader's server"
     variables: ClassVar[str] = "TRIAGE_READER_URL, TRIAGE_READER_MODEL and TRIAGE_READER_KEY"
     reply_tokens_max: ClassVar[int] = REPLY_TOKENS_MAX
-    """Where a reply is cut."""
+    """Maximum length of a reply, in tokens."""
 
     def ask(self, model: ServedModel, content: str) -> Answer:
-        """The model's reply on one report.
+        """Return the model's reply on a report.
 
         Raises:
-            ReaderError: the server gave out, or is of no use.
+            ReaderError: the server does not answer, or rejects all requests.
         """
         shape = {"name": "report", "schema": schema(), "strict": True}
         status, found = self._patiently(
@@ -68,7 +68,7 @@ class ReaderClient(ModelServer):
 
 
 def reader_client(settings: Settings, **options: Any) -> ReaderClient:
-    """A client for the configured server; there must be one. Options are those of `ModelServer`."""
+    """Return a client for the configured server, which must exist. Options are those of `ModelServer`."""
     key = settings.reader_key.get_secret_value() if settings.reader_key else None
     return ReaderClient(settings.reader_url or "", settings.reader_model, key, **options)
 
@@ -82,6 +82,6 @@ def _answer_of(found: dict[str, Any]) -> Answer:
         choice = found["choices"][0]
         text = choice["message"]["content"] or ""
     except (KeyError, IndexError, TypeError):
-        return Answer("complete", "", prompt, reply)  # which is no reply of the schema
+        return Answer("complete", "", prompt, reply)  # will be rejected as an invalid reply
     is_cut = choice.get("finish_reason") == "length"
     return Answer("cut" if is_cut else "complete", str(text), prompt, reply)

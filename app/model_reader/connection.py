@@ -1,8 +1,7 @@
-"""A model's server with an OpenAI-compatible API, vLLM or another: what it serves, and patient requests.
+"""Base client of model servers with an OpenAI-compatible API, such as vLLM: model listing, and retries.
 
-What passes (no connection, 408, 429, 5xx, an answer that is no JSON) is tried again with growing waits; a
-server that is of no use at all is an error at once. The address is the operator's and no redirect is
-followed, so texts go nowhere else.
+Transient errors (no connection, 408, 429, 5xx, invalid JSON) are retried with growing delays; a server that
+rejects all requests is an error at once. No redirect is followed, so texts go only to the operator's URL.
 """
 
 import json
@@ -20,7 +19,7 @@ from app.errors import ReaderError
 BODY_LIMIT_BYTES = 4 << 20
 CONNECT_S = 8.0
 DEADLINE_S = 600.0
-"""For one whole answer, however slowly it drips."""
+"""Timeout of a whole response, even if it trickles in."""
 ATTEMPTS = 6
 WAIT_MAX_S = 60.0
 _PASSING = frozenset({408, 409, 425, 429})
@@ -29,7 +28,7 @@ _USELESS = frozenset({401, 403, 404, 405})
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """What a server serves by `name`; `identity` tells other weights under the same name apart."""
+    """A served model; `identity` also distinguishes different weights served under the same name."""
 
     name: str
     identity: str
@@ -37,7 +36,7 @@ class ServedModel:
 
 
 class _TransientError(Exception):
-    """A failure that may pass; `wait_s` is how long the server asks to wait."""
+    """A transient error; `wait_s` is the delay requested by the server."""
 
     def __init__(self, fault: str, wait_s: float | None = None) -> None:
         super().__init__(fault)
@@ -45,18 +44,18 @@ class _TransientError(Exception):
 
 
 class ModelServer:
-    """Asks one server; safe to share between threads. To be used in a `with`.
+    """Thread-safe client of one server. Use it in a `with` block.
 
     Args:
-        url: the server's address, with or without `/v1`.
-        model: the name it serves the model under; None takes the first it lists.
-        wait_initial_s: before the second attempt; then doubled.
+        url: the server's URL, with or without `/v1`.
+        model: name of the served model; None for the first one listed.
+        wait_initial_s: delay before the second attempt; doubled after each further one.
     """
 
     name: ClassVar[str]
-    """What messages call it."""
+    """The server's name in messages."""
     variables: ClassVar[str]
-    """The settings it depends on."""
+    """The settings that configure it, for messages."""
 
     def __init__(
         self,
@@ -75,7 +74,7 @@ class ModelServer:
         self._attempts = attempts
         self._deadline_s = deadline_s
         self._was_lost = threading.Event()
-        stamina.instrumentation.set_on_retry_hooks(())  # which would log the text that was sent
+        stamina.instrumentation.set_on_retry_hooks(())  # they would log the text that was sent
         headers = {"User-Agent": f"vllm-triage/{__version__}"}
         self._http = httpx.Client(
             base_url=url.removesuffix("/").removesuffix("/v1") + "/v1/",
@@ -93,11 +92,11 @@ class ModelServer:
         self.close()
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Close all connections."""
         self._http.close()
 
     def served_model(self) -> ServedModel:
-        """Which model answers there now.
+        """Return the model that the server serves now.
 
         Raises:
             ReaderError: the server cannot be reached, or does not serve the model.
@@ -116,7 +115,7 @@ class ModelServer:
         return ServedModel(name, identity[:200], limit if isinstance(limit, int) and limit > 0 else None)
 
     def _is_other(self, model: ServedModel) -> bool:
-        """Whether a server that was lost came back with another model under the same name."""
+        """True if the server came back after a lost connection with another model under the same name."""
         if not self._was_lost.is_set():
             return False
         is_other = self.served_model().identity != model.identity
@@ -146,7 +145,7 @@ class ModelServer:
             raise ReaderError(f"{self.name} does not answer: {error}") from None
 
     def _once(self, path: str, body: dict[str, Any] | None) -> tuple[int, dict[str, Any]]:
-        """One request: status and JSON; a status that no other try helps is reported as its number."""
+        """Make one request and return status and JSON; errors that a retry may solve are transient ones."""
         try:
             request = self._http.build_request("POST" if body else "GET", path, json=body)
             reply = self._http.send(request, stream=True)

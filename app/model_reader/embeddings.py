@@ -1,7 +1,7 @@
-"""Vectors of texts from a server of /v1/embeddings, such as vLLM with an embedding model.
+"""Embed texts with a server of /v1/embeddings, such as vLLM with an embedding model.
 
-`Embedder` is patient, and fills a base. `QuestionEmbedder` answers within a second or not at all: a search
-goes on without it then, and a server that was away is left alone for a while.
+`Embedder` retries, and embeds stored issues. `QuestionEmbedder` answers within a second or returns None, so
+that a search continues without a vector; after a failure, the server is not asked for a while.
 """
 
 import math
@@ -16,27 +16,27 @@ from app.model_reader.connection import ModelServer, ServedModel, fault_of
 from app.store.derived.issue_vectors import TextVector, as_bytes
 
 TEXTS_MAX = 16
-"""Texts of one request."""
+"""Maximum number of texts per request."""
 TEXT_CHARS = 1_000
-"""Of a text, so that it fits the 512 tokens of the smallest models."""
+"""Maximum length of a text, which fits into the 512 tokens of the smallest models."""
 QUESTION_DEADLINE_S = 0.8
 AWAY_S = 30.0
-"""How long a server that did not answer a question in time is not asked."""
+"""How long a server that did not answer in time is not asked again."""
 MODEL_AGE_S = 600.0
-"""How long a server is taken to serve the same model to questions."""
+"""How long the served model is cached for questions."""
 
 
 class Embedder(ModelServer):
-    """A server that makes vectors of texts."""
+    """Client of a server that embeds texts."""
 
     name: ClassVar[str] = "the embeddings server"
     variables: ClassVar[str] = "TRIAGE_EMBEDDINGS_URL, TRIAGE_EMBEDDINGS_MODEL and TRIAGE_EMBEDDINGS_KEY"
 
     def embed(self, model: ServedModel, texts: Sequence[str]) -> list[bytes]:
-        """The vectors of at most `TEXTS_MAX` texts, as signed bytes; secrets in the texts are masked first.
+        """Embed at most `TEXTS_MAX` texts, as vectors of signed bytes; secrets in the texts are masked first.
 
         Raises:
-            ReaderError: the server gave out, is of no use, or serves another model by now.
+            ReaderError: the server does not answer, rejects the request, or now serves another model.
         """
         sent = [redact(text, private=True).text[:TEXT_CHARS] for text in texts]
         status, found = self._patiently(
@@ -53,13 +53,13 @@ class Embedder(ModelServer):
 
 
 def embedder(settings: Settings, **options: Any) -> Embedder:
-    """A client for the configured server; there must be one. Options are those of `ModelServer`."""
+    """Return a client for the configured server, which must exist. Options are those of `ModelServer`."""
     key = settings.embeddings_key.get_secret_value() if settings.embeddings_key else None
     return Embedder(settings.embeddings_url or "", settings.embeddings_model, key, **options)
 
 
 class QuestionEmbedder:
-    """Makes vectors of questions while somebody waits; safe to share between threads."""
+    """Embeds questions with a short timeout, as a person is waiting; thread-safe."""
 
     def __init__(self, client: Embedder) -> None:
         self._client = client
@@ -67,11 +67,11 @@ class QuestionEmbedder:
         self._model_until = self._away_until = 0.0
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Close all connections."""
         self._client.close()
 
     def __call__(self, question: str) -> TextVector | None:
-        """The question's vector; None while the server does not answer in time."""
+        """Return the question's vector, or None if the server does not answer in time."""
         now = time.monotonic()
         if now < self._away_until:
             return None
@@ -87,7 +87,7 @@ class QuestionEmbedder:
 
 
 def _vectors_of(found: dict[str, Any]) -> list[list[float]]:
-    """The vectors of an answer in the order of the texts; none where it is no such answer."""
+    """Return the vectors of a response in the order of the texts; an empty list if it is invalid."""
     try:
         rows = sorted(found["data"], key=lambda row: row["index"])
         vectors = [[float(value) for value in row["embedding"]] for row in rows]

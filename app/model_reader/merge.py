@@ -1,9 +1,9 @@
-"""Two readers, one reading: facts of the rules, and what the model proved, by a learned precedence.
+"""Merge the facts extracted by rules with the model's proven values, by a learned precedence.
 
-In: `Facts` as the rules read them, and a `ProvenReading`. Out: `Facts`, and the fields on which the two
-disagree. `precedence.json` says by field from which confidence on a value stands that only the rules read,
-whether one stands that only the model proved, and how often the latter was right; it is learned from labelled
-rows by `python -m app.train.precedence`.
+Input: `Facts` extracted by rules, and a `ProvenReading`. Output: merged `Facts`, and the fields on which the
+two disagree. For each field, `precedence.json` has the minimum confidence of values found only by the rules,
+whether values found only by the model are accepted, and how often these are right; it is learned from
+labelled rows by `python -m app.train.precedence`.
 """
 
 import json
@@ -24,7 +24,7 @@ from app.model_reader.reply import parse_reply, prompt_version
 from app.store.derived.model_replies import KeptReply
 
 UNSURE = 0.75
-"""Below this confidence a reader is unsure; where both are, people's labels help most."""
+"""Below this confidence a source is unsure; labels help most where both are."""
 
 Item = TypeVar("Item")
 _MERGED = ("failure_kind", "error", "models", "backends", "versions", "workarounds", "regression", "cause")
@@ -32,12 +32,12 @@ _MERGED = ("failure_kind", "error", "models", "backends", "versions", "workaroun
 
 @dataclass(frozen=True, slots=True)
 class Precedence:
-    """Whom to believe on one field.
+    """When to trust the rules and the model on one field.
 
     Attributes:
-        rules_from: the least confidence of a value that only the rules read; above 1 none stands.
-        takes_model: whether a value that only the model proved stands.
-        confidence: how often such a value was right on labelled issues.
+        rules_from: minimum confidence of values found only by the rules; above 1, none are accepted.
+        takes_model: whether values found only by the model are accepted.
+        confidence: how often such values were right on labelled issues.
     """
 
     rules_from: float
@@ -46,7 +46,7 @@ class Precedence:
 
 
 class Disagreement(Frozen):
-    """One field of one issue that the two read otherwise; what only one of them reads."""
+    """A field of an issue on which the two disagree, with the values found by only one of them."""
 
     field: str
     rules: tuple[str, ...]
@@ -56,7 +56,7 @@ class Disagreement(Frozen):
 
 @lru_cache(maxsize=1)
 def learned_precedence() -> dict[str, Precedence]:
-    """What was learned, by field."""
+    """Return the learned precedence by field."""
     stored = json.loads((files(__package__) / "precedence.json").read_text(encoding="utf-8"))
     return {name: Precedence(**row) for name, row in stored.items()}
 
@@ -64,12 +64,12 @@ def learned_precedence() -> dict[str, Precedence]:
 def merge(
     facts: Facts, proven: ProvenReading, precedence: dict[str, Precedence] | None = None
 ) -> tuple[Facts, tuple[Disagreement, ...]]:
-    """Both readings as one, and where they differ."""
+    """Return the merged facts, and the disagreements."""
     return _Merge(facts, proven, precedence or learned_precedence()).run()
 
 
 def with_reply(reading: IssueReading, kept: KeptReply | None) -> tuple[Facts, tuple[Disagreement, ...]]:
-    """What the rules read, with what a kept reply proves; a reply on another text proves nothing any more."""
+    """Merge a reading with a stored reply, which is ignored if the text or the prompt has changed."""
     if kept is None:
         return reading.facts, ()
     proven = prove(reading.document, kept)
@@ -77,7 +77,7 @@ def with_reply(reading: IssueReading, kept: KeptReply | None) -> tuple[Facts, tu
 
 
 def prove(document: Document, kept: KeptReply) -> ProvenReading | None:
-    """What a kept reply proves of an issue; None where it was given on another text or prompt."""
+    """Return the proven values of a stored reply; None if it is for another text or prompt, or invalid."""
     prompt = make_prompt(document.issue, kept.chars_max)
     if prompt.digest != kept.digest or kept.prompt_version != prompt_version():
         return None
@@ -126,7 +126,7 @@ class _Merge:
         model: Sequence[tuple[Item, Evidence]],
         is_one: Callable[[Evidence, Evidence], bool],
     ) -> list[tuple[Item, Evidence]]:
-        """The values that stand: those both read as the rules have them, and of the others by precedence."""
+        """Return the accepted values: common ones as the rules have them, others by precedence."""
         precedence = self._precedence[field]
         matched = [next((k for k, (_, m) in enumerate(model) if is_one(r, m)), None) for _, r in rules]
         alone = [pair for pair, match in zip(rules, matched, strict=True) if match is None]

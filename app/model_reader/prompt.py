@@ -1,8 +1,8 @@
-"""What the model is given: an issue's texts as numbered lines.
+"""Build the prompt: an issue's texts as numbered lines.
 
-In: an `IssueText`, and how many characters fit. Out: a `Prompt`, which knows where each numbered line stands.
-It depends on the texts, the masks of secrets and this file alone, not on how the rules read, so a reply that
-was kept can be checked again after any change of the rules.
+Input: an `IssueText`, and the maximum number of characters. Output: a `Prompt` with the offsets of each
+numbered line. It depends only on the texts, the masking of secrets and this module, not on the extraction
+rules, so that a stored reply can be checked again after any change of the rules.
 """
 
 import hashlib
@@ -20,17 +20,17 @@ from app.model_reader.reply import instructions
 
 TOKENS_MAX = 24_000
 CHARS_PER_TOKEN = 3
-"""Fewer than any tokenizer in use needs for English and logs, so an estimate errs on the safe side."""
+"""Lower than for any common tokenizer on English and logs, so that estimates are never too low."""
 CHARS_MAX = TOKENS_MAX * CHARS_PER_TOKEN
 LINE_HEAD, LINE_TAIL = 1_000, 400
 OUTPUT_LINE_HEAD, OUTPUT_LINE_TAIL = 300, 200
-"""Of a line that is longer than both only these are sent: no person writes one, a dump of settings is one."""
+"""Only the head and tail of longer lines are sent: they are dumps of settings, not written by people."""
 LINE_CHARS = 300
-"""A longer line is numbered in pieces, cut at blanks, so that a quote is found at once."""
+"""Longer lines are split at spaces and numbered in pieces, so that quotes are easy to locate."""
 NOISE_CHARS = 400
-"""A longer line may hold more than what it begins with."""
+"""Longer lines are not dropped as noise, as they may contain more than their start suggests."""
 OUTPUT_LINES, OUTPUT_HEAD, OUTPUT_TAIL = 24, 5, 11
-"""A longer run of output keeps its beginning, its end, and between them the lines that report errors."""
+"""Longer blocks of output keep only their head, their tail, and error lines between them."""
 
 _LIST = load("model_reader")
 _FENCE = pattern(r"^[ \t>]*(?:```|~~~)")
@@ -46,7 +46,7 @@ _UNUSUAL = re.compile(r"[^ -~\n\t\r]")
 
 @dataclass(frozen=True, slots=True)
 class NumberedLine:
-    """A line as the model sees it: `text` is `source[start:end]` in code points, with secrets masked."""
+    """A line as sent to the model: `text` is `source[start:end]` in code points, with secrets masked."""
 
     source: str
     start: int
@@ -56,12 +56,12 @@ class NumberedLine:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What the model is asked of one text.
+    """The prompt for one issue.
 
     Attributes:
         lines: line number n is `lines[n - 1]`.
-        content: the fenced report as it is sent.
-        digest: of `content`, in hex digits.
+        content: the report between its markers, as sent.
+        digest: hash of the numbered text, in hex digits.
     """
 
     lines: tuple[NumberedLine, ...]
@@ -70,21 +70,21 @@ class Prompt:
 
     @property
     def tokens(self) -> int:
-        """About how many tokens are sent; rather too many than too few."""
+        """Estimated number of tokens sent; rather too high than too low."""
         return estimate_tokens(f"{instructions()}{self.content}")
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens a text has: a third of its bytes, so that a Chinese sign counts as one."""
+    """Estimate the tokens of a text as a third of its bytes, so that a Chinese character counts as one."""
     return len(text.encode()) // CHARS_PER_TOKEN + 1
 
 
 def make_prompt(issue: IssueText, chars_max: int = CHARS_MAX, *, is_log: bool = False) -> Prompt:
-    """The numbered text of an issue.
+    """Build the prompt for an issue.
 
     Args:
-        chars_max: how long the content may be; what is too much is left out of the middle of each text.
-        is_log: it is a pasted log: its output is kept, and names of hosts and people are masked too.
+        chars_max: maximum length of the content; surplus is cut from the middle of each text.
+        is_log: for a pasted log: keep its output, and also mask names of hosts and people.
     """
     parts = list(_parts(issue, is_log=is_log))
     room = _room(parts, chars_max)
@@ -100,9 +100,9 @@ def make_prompt(issue: IssueText, chars_max: int = CHARS_MAX, *, is_log: bool = 
 
 
 _SentLine = tuple[int, int, str]
-"""A line's place and text; a text without a place (start < 0) is a note on what was left out."""
+"""Start, end and text of a line; with start < 0 it is a note on what was left out."""
 _Part = tuple[str, str, list[_SentLine]]
-"""Heading, source, and what is shown of it."""
+"""Heading, source, and the lines to send."""
 
 
 def _parts(issue: IssueText, *, is_log: bool) -> Iterator[_Part]:
@@ -123,7 +123,7 @@ def _role(issue: IssueText, comment: CommentText) -> str:
 
 
 def _sent_lines(source: str, *, is_log: bool) -> Iterator[_SentLine]:
-    """What is shown of one text: no blank lines, no hidden text, no orders, no environment dump."""
+    """Yield the lines to send: without blank lines, hidden text, prompt injections and environment dumps."""
     masked = redact(source, private=is_log).text
     text, closed_up = _without_hidden(masked), _without_hidden(masked, sign="")
     orders = find_orders(text) | (find_orders(closed_up) if closed_up != text else frozenset())
@@ -169,7 +169,7 @@ def _cut_line(line: _SentLine) -> Iterator[_SentLine]:
 
 
 def find_orders(text: str) -> frozenset[str]:
-    """What is not sent of a text that speaks to a program: "text", or the "paragraph" around."""
+    """Detect prompt injections; return what to drop: the whole "text" or only the "paragraph"."""
     joined = " ".join(text.split())
     met = [*load_rule_set("model_reader").meeting(joined), *load_rule_set("model_reader").meeting(text)]
     return frozenset(rule["drops"] for rule in met)
@@ -180,7 +180,7 @@ def _plain_lines(text: str) -> Iterator[_SentLine]:
 
 
 def _without_ordering(text: str) -> Iterator[_SentLine]:
-    """The lines without the paragraphs that give orders."""
+    """Yield the lines except those of paragraphs with prompt injections."""
     start = 0
     for paragraph in _BLANK.split(text):
         if find_orders(paragraph):
@@ -196,10 +196,10 @@ def _note(words: str) -> _SentLine:
 
 
 def _without_hidden(text: str, sign: str = " ") -> str:
-    """A text without what GitHub does not display: comments of HTML, unprintable signs.
+    """Remove what GitHub does not display: HTML comments and unprintable characters.
 
     Args:
-        sign: stands for each sign that is left out; with the blank the length is kept.
+        sign: replaces each unprintable character; a space keeps the length.
     """
     text = _HIDDEN.sub(lambda match: _SIGN.sub(" ", match.group()), text)
     if text.isascii():
@@ -218,7 +218,7 @@ def _cut_output(lines: list[_SentLine]) -> list[_SentLine]:
 
 
 def _room(parts: Sequence[_Part], chars_max: int) -> int:
-    """How many characters each part may have, so that short ones leave theirs to long ones."""
+    """Return the maximum characters per part, giving the room that short parts leave to long ones."""
     sizes = sorted(sum(len(text) + 6 for _, _, text in kept) + 60 for _, _, kept in parts)
     left = chars_max
     for at, size in enumerate(sizes):
@@ -230,7 +230,7 @@ def _room(parts: Sequence[_Part], chars_max: int) -> int:
 
 
 def _within(lines: list[_SentLine], room: int) -> list[_SentLine]:
-    """The lines if there is room, else the first and the last of them."""
+    """Return the lines if they fit, or else only the first and last ones."""
     if sum(len(text) + 6 for _, _, text in lines) + 60 <= room:
         return lines
     pieces = [piece for line in lines for piece in _pieces(line)]
@@ -252,7 +252,7 @@ def _within(lines: list[_SentLine], room: int) -> list[_SentLine]:
 
 
 def _pieces(line: _SentLine) -> Iterator[_SentLine]:
-    """A line in pieces of LINE_CHARS at most, cut behind a sentence or a blank where there is one."""
+    """Split a line into pieces of at most LINE_CHARS, after a sentence or at a space if possible."""
     start, _, text = line
     at = 0
     while start >= 0 and len(text) - at > LINE_CHARS:
@@ -265,7 +265,7 @@ def _pieces(line: _SentLine) -> Iterator[_SentLine]:
 
 
 def _numbered(kept: Sequence[_SentLine], source: str, lines: list[NumberedLine]) -> Iterator[str]:
-    """The lines as they are sent; those with a place are added to `lines`, notes of one kind stand once."""
+    """Yield numbered lines as sent, adding them to `lines`; consecutive equal notes are merged."""
     note = ""
     for line in kept:
         if line[0] < 0:

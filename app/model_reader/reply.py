@@ -1,6 +1,6 @@
-"""What the model answers: the shapes of a reply, which are also the JSON schema that the server is given.
+"""Models of a reply, from which the JSON schema for the server is generated.
 
-Every length is bounded, so that a guided server cannot run on for ever. Descriptions are in `prompt.md`.
+Every length is bounded, so that guided decoding always ends. The fields are described in `prompt.md`.
 """
 
 import hashlib
@@ -90,25 +90,25 @@ class QuotedReading(Quoted):
 
 @lru_cache(maxsize=1)
 def instructions() -> str:
-    """What the model is to do: the system's message."""
+    """Return the system message with the model's instructions."""
     return (files(__package__) / "prompt.md").read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=1)
 def schema() -> dict[str, Any]:
-    """The JSON schema of a reply."""
+    """Return the JSON schema of a reply."""
     return QuotedReading.model_json_schema()
 
 
 @lru_cache(maxsize=1)
 def prompt_version() -> str:
-    """Changes with the instructions and the schema; what was read under another is asked anew."""
+    """Return a hash of the instructions and the schema; when it changes, issues are read again."""
     text = f"{instructions()}\n{schema()}"
     return "p1-" + hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def parse_reply(text: str) -> QuotedReading | None:
-    """A reply of our schema; None for anything else, such as one that was cut."""
+    """Parse a reply; return None if it does not match the schema, such as a truncated one."""
     try:
         return QuotedReading.model_validate_json(text)
     except ValidationError:

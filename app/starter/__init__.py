@@ -1,1 +1,1 @@
-"""What an empty base starts with: cards of known failures, and the first release with each pull request."""
+"""Initial data of an empty database: cards of known failures, and the first release of each pull request."""

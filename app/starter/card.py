@@ -1,7 +1,7 @@
-"""Starter cards: one TOML file each, in our own words, with the issue's number and address.
+"""Starter cards: known failures in our own words, one TOML file per issue.
 
-In: `app/starter/cards/<number>-<slug>.toml`. Out: frozen `Card`s, checked. A card says what a person
-would want at three in the morning; its facts carry the source "card" and a quote out of the file.
+Input: `app/starter/cards/<number>-<slug>.toml`. Output: validated, frozen `Card`s. A card states what an
+on-call engineer needs to know; its facts have the source "card" and a quote from the file.
 
 The file's keys:
 
@@ -47,10 +47,10 @@ The file's keys:
     pr = "#38990"
     released_in = "0.20.0"
 
-A card's facts: every value with the place in the card's own file that says it (source "card").
+Each value of a card's facts has evidence with its offsets in the card's file (source "card").
 
-Beside the cards `releases.toml` holds the first release with each pull request of vLLM, and what was taken
-back, as known on one day: so a fix can name its release before GitHub was asked for anything.
+Beside the cards, `releases.toml` has the first release of each pull request of vLLM, and all reverts, as of a
+certain date, so that the release of a fix is known without any request to GitHub.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ from app.extract.facts import (
 from app.extract.remedies.typed import command_of
 
 REPO = "vllm-project/vllm"
-"""The repository that every card speaks of."""
+"""The repository of all cards."""
 
 LOG_LINES_MAX = 40
 
 
 class CardError(TriageError):
-    """A card file is not as the shape demands; names the file and the fault."""
+    """A card file is invalid; the message names the file and the error."""
 
 
 class CardFailure(Frozen):
@@ -108,7 +108,7 @@ class CardWorkaround(Frozen):
 
 
 class Card(Frozen):
-    """One known failure; `text` is the file's own text, the source of its evidence."""
+    """A known failure; `text` is the content of the file, which its evidence quotes."""
 
     text: str
     number: int = Field(gt=0)
@@ -146,15 +146,15 @@ class Card(Frozen):
 
     @property
     def url(self) -> str:
-        """The issue's address on GitHub."""
+        """The issue's URL on GitHub."""
         return f"https://github.com/{REPO}/issues/{self.number}"
 
 
 def read_card(path: Path) -> Card:
-    """One card.
+    """Read a card.
 
     Raises:
-        CardError: the file cannot be read, is not TOML or not of the shape above.
+        CardError: the file cannot be read, is not TOML, or does not have the format above.
     """
     try:
         return parse_card(path.read_text(encoding="utf-8"), path.name)
@@ -165,10 +165,10 @@ def read_card(path: Path) -> Card:
 
 
 def parse_card(text: str, name: str = "card") -> Card:
-    """One card from its file's text; `name` is used in messages.
+    """Parse a card from its file's text; `name` is used in error messages.
 
     Raises:
-        CardError: the text is not TOML or not of the shape above.
+        CardError: the text is not TOML, or does not have the format above.
     """
     try:
         return Card.model_validate({**tomllib.loads(text), "text": text})
@@ -180,10 +180,10 @@ def parse_card(text: str, name: str = "card") -> Card:
 
 
 def read_cards(folder: Path) -> tuple[Card, ...]:
-    """All cards of a folder by number; two of one number are an error.
+    """Read all cards of a folder, sorted by number.
 
     Raises:
-        CardError: a card is faulty, or a number stands in two files.
+        CardError: a card is invalid, or two cards have the same number.
     """
     cards = sorted((read_card(path) for path in folder.glob("*.toml")), key=lambda card: card.number)
     for one, next_one in pairwise(cards):
@@ -197,7 +197,7 @@ CONFIDENCE = 1.0
 
 
 def card_facts(card: Card) -> Facts:
-    """All that a card says, in the shape of an issue's facts."""
+    """Convert a card to the facts of an issue."""
     return Facts.based_on(
         card,
         is_failure=True,
@@ -258,13 +258,13 @@ def _evidence(card: Card) -> Iterator[Evidence]:
 
 
 def _as_written(value: str) -> str:
-    """A value as TOML writes it between double quotes."""
+    """Escape a value as in a double-quoted TOML string."""
     return value.replace("\\", "\\\\").replace('"', '\\"')
 
 
 @dataclass(frozen=True, slots=True)
 class Reverted:
-    """A pull request that another one took back."""
+    """A pull request reverted by another one."""
 
     number: int
     by: int
@@ -273,7 +273,7 @@ class Reverted:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseTable:
-    """What is known of the repository's history up to `as_of`: the release's tag by pull request."""
+    """The repository's history up to `as_of`: the first release by pull request, and reverts."""
 
     as_of: datetime
     first_release: dict[int, str]
@@ -281,7 +281,7 @@ class ReleaseTable:
 
 
 def read_release_table(path: Path) -> ReleaseTable:
-    """The table out of its file."""
+    """Read the release table from its file."""
     content = tomllib.loads(path.read_text(encoding="utf-8"))
     return ReleaseTable(
         as_of=_end(content["as_of"]),
@@ -295,5 +295,5 @@ def read_release_table(path: Path) -> ReleaseTable:
 
 
 def _end(day: date) -> datetime:
-    """The end of a day: a revert follows what was merged on the same one."""
+    """Return the end of a day, so that a revert is later than a merge on the same day."""
     return datetime.combine(day, time.max, UTC)
