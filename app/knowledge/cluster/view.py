@@ -90,7 +90,7 @@ class BackendReports(ValueReports):
 
 
 class ClusterDetail(ClusterSummary):
-    """All that is known of a cluster."""
+    """A cluster with all details."""
 
     canonical_reason: str
     also: tuple[str, ...] = Field((), description="other clusters that hold the signature asked for")

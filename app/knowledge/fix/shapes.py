@@ -26,7 +26,7 @@ class FixElsewhere(PullRequestName):
 
 
 class FixView(Fix):
-    """The fix of an issue, seen from the caller's version when one is known."""
+    """The fix of an issue, for the caller's version if given."""
 
     for_you: ForYou | None = None
     earliest_possible: str | None = Field(

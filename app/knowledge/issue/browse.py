@@ -99,7 +99,7 @@ Text = Annotated[str | None, Field(max_length=200), EMPTY]
 
 
 class IssueQuery(Frozen):
-    """What a list is narrowed by; all of it must hold. A value that stands nowhere finds nothing."""
+    """The filters of a list, combined with AND. A value that does not occur matches nothing."""
 
     q: Annotated[str, Field(max_length=500)] = Field(
         "", description="words, an error line, a flag, or #number"
@@ -145,7 +145,7 @@ class ListedRemedy(StatedChange):
 
 
 class ListedIssue(IssueHead):
-    """An issue as lists show it."""
+    """An issue as a row of a list."""
 
     state_reason: str | None
     failure_kind: FailureKind
@@ -175,16 +175,16 @@ class ListedIssue(IssueHead):
 
 
 class FacetValue(Frozen):
-    """A value and how many issues there are with it, beside all other filters."""
+    """A value and the number of issues with it that match all other filters."""
 
     value: str
     count: int
 
 
 class IssuePage(Frozen):
-    """A part of a list. `next` and `previous` are the issues after which the neighbouring parts begin.
+    """A page of a list. `next` and `previous` are the cursors (`after`) of the adjacent pages.
 
-    `start` counts the issues before this part. `previous` is 0 for the first part, null where this is it.
+    `start` counts the issues before this page. `previous` is 0 for the first page, null if this is the first.
     """
 
     items: tuple[ListedIssue, ...] = ()

@@ -40,7 +40,7 @@ NodeKind = Literal["issue", "pull_request", "unknown"]
 
 
 class GraphNode(Frozen):
-    """An issue or pull request of the graph; `unknown` while nothing of it is stored."""
+    """An issue or pull request of the graph; `unknown` if it is not stored."""
 
     key: str = Field(description="owner/name#number")
     repo: str
@@ -53,7 +53,7 @@ class GraphNode(Frozen):
 
 
 class GraphEdge(Frozen):
-    """One relation and how it is known; `band` and `score` belong to likeness only."""
+    """One relation and its source; only similarity has `band` and `score`."""
 
     source: str
     target: str
@@ -66,7 +66,7 @@ class GraphEdge(Frozen):
 
 
 class Graph(Frozen):
-    """The issue (the first node) and what belongs to it, weightiest first."""
+    """The issue (the first node) and its relations, most important first."""
 
     nodes: tuple[GraphNode, ...]
     edges: tuple[GraphEdge, ...] = ()
@@ -123,7 +123,7 @@ _SAME_FAILURE = frozenset({"duplicate", "similar"})
 
 
 class RelatedItem(Frozen):
-    """One relation; `band`, `score` and `channel` belong to likeness, stated relations have none."""
+    """One relation; only similarity has `band`, `score` and `channel`, stated relations have none."""
 
     number: int
     repo: str
