@@ -45,11 +45,18 @@ PLAIN_CHANCE = 0.95
 """Of such readings that name one thing to type 45 of 48 helped, 8 of them at a price."""
 
 STATED = "workaround.stated"
-_HALVES = frozenset(["and", "or", "from", "to", "as", "than", "for", "of", "we", "i"])
+_HALVES = frozenset(["again", "and", "or", "from", "to", "as", "than", "for", "of", "we", "i"])
 _LACKING = ("without the ", "without ")
 _VAGUE: frozenset[str] = frozenset(load("statements")["vague"])
 _JOINING = frozenset(["or", "and", "with", "nor", "as", "well"])
-_LEADS = (LINKS | {"also", "just"}) - {"without", "instead", "from", "to", "as", "than"}
+_LEADS = (LINKS | {"also", "just", "even", "have", "i've", "tried", "neither", "both"}) - {
+    "without",
+    "instead",
+    "from",
+    "to",
+    "as",
+    "than",
+}
 """Words that lead to a change and are no part of it."""
 
 _OTHER_SCRIPT = pattern(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
