@@ -124,7 +124,7 @@ def read_issue(issue: IssueText) -> IssueReading:
         document, error.type if error else None, error.message if error else ""
     )
     workarounds = find_workarounds(document)
-    regression, regression_evidence = find_regression(document)
+    regression, regression_evidence = find_regression(document, around.versions.get("vllm"))
     related, elsewhere, related_evidence = find_related(document)
     causes = find_causes(document)
     reproductions = find_reproductions(document)

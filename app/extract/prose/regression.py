@@ -83,8 +83,13 @@ _Decided = tuple[Mention, str, float]
 """A mention, its likeliest role and the chance of that."""
 
 
-def find_regression(document: Document) -> tuple[Regression | None, tuple[Evidence, ...]]:
-    """The regression range that people state; None if there is none."""
+def find_regression(
+    document: Document, reported: str | None = None
+) -> tuple[Regression | None, tuple[Evidence, ...]]:
+    """The regression range that people state; None if there is none.
+
+    What is fixed in a version older than the `reported` one is another failure.
+    """
     if is_request(document) or is_guide(document):
         return None, ()
     claims: _Claims = defaultdict(list)
@@ -98,6 +103,7 @@ def find_regression(document: Document) -> tuple[Regression | None, tuple[Eviden
         for part, claim in (*agreed, *_likely(document, sentence, decided[at], ruled)):
             claims[part].append(claim)
     _read_title(document, claims)
+    claims["fixed"] = [claim for claim in claims["fixed"] if not is_before(claim[0], reported)]
     return _assemble(claims)
 
 

@@ -185,6 +185,14 @@ def test_still_failing_and_fixed_in_are_told_apart() -> None:
     assert told("It is fixed in v0.20.2.") == {"fixed_in": "0.20.2"}
 
 
+def test_what_is_fixed_in_an_older_version_than_the_reported_one_is_another_failure() -> None:
+    document = an_issue("A like one is fixed in v0.20.2.")
+    assert find_regression(document, "0.21.0") == (None, ())
+    found, _ = find_regression(document, "0.20.2")
+    assert found is not None
+    assert found.fixed_in == "0.20.2"
+
+
 def test_an_upgrade_that_did_not_cure_is_still_failing() -> None:
     assert told("Upgraded to v0.20.2, but the crash persists.") == {"still_failing": ("0.20.2",)}
 
