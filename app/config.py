@@ -27,25 +27,25 @@ LOG_LIMIT_BYTES = 10 * 1024 * 1024
 
 PREFIX = "TRIAGE_"
 SERVER_VARIABLE = "TRIAGE_URL"
-"""Read by the commands that ask a server; no setting of one."""
+"""Read by client commands; not a setting of the server."""
 ENV_FILE = Path(".env")
 ENGINES = ("sqlite:///", "postgresql+psycopg://")
 BASE_HERE = Path("triage.db")
-"""A base in the working folder is used before the one in the platform's data folder."""
+"""A database in the working folder takes precedence over the one in the platform's data folder."""
 REPO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
-"""`owner/name` as GitHub allows it."""
+"""`owner/name`, by GitHub's rules."""
 
 PUBLIC_HOST = re.compile(r"(?:[a-z0-9][a-z0-9.-]{0,252}|\[[0-9a-f:.]{2,45}\])(?::[0-9]{1,5})?")
-"""A name or address as the Host header has it, with or without a port."""
+"""Host name or address as in a Host header, with an optional port."""
 
 ROOT_PATH = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,99}){1,9}")
-"""What a proxy may put before our paths."""
+"""Path prefix added by a proxy."""
 
 RATE = re.compile(r"([1-9][0-9]{0,6})/(second|minute|hour|day)")
-"""Requests in a span of time, such as `120/minute`."""
+"""Requests per time span, such as `120/minute`."""
 NO_LIMIT = "off"
 KEY_RATE = "1200/minute"
-"""What a client with an API key may ask, unless its key says otherwise."""
+"""Default rate limit of API keys."""
 
 
 class ApiKey(BaseModel):
@@ -59,7 +59,7 @@ class ApiKey(BaseModel):
 
 
 def _split(value: object) -> object:
-    """The parts of a comma-separated list, without blank ones."""
+    """Return the non-blank parts of a comma-separated list."""
     return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
 
 
@@ -78,7 +78,7 @@ def _secret(form: str, allowed: str) -> AfterValidator:
 
 
 def data_folder() -> Path:
-    """Where the platform keeps a person's data of programs, ours in a folder of its own."""
+    """Return this program's folder in the platform's user data directory."""
     if sys.platform == "darwin":
         return Path.home() / "Library/Application Support/vllm-triage"
     data_home = os.environ.get("XDG_DATA_HOME", "")
@@ -90,10 +90,10 @@ def _default_database() -> str:
 
 
 def database_address(url: str) -> str:
-    """A database address as the engine's library has it: `postgres://` and `postgresql://` name our driver.
+    """Normalize a database URL for SQLAlchemy; `postgres://` and `postgresql://` get our driver.
 
     Raises:
-        ValueError: an engine that is not known.
+        ValueError: the engine is not supported.
     """
     url = re.sub(r"^postgres(?:ql)?://", ENGINES[1], url)
     if not url.startswith(ENGINES):
@@ -288,45 +288,45 @@ class Settings(BaseSettings):
 
     @property
     def is_cross_origin(self) -> bool:
-        """Whether pages of any site may read answers, and so carry those of a closed network out of it."""
+        """True if pages of any origin may read answers, which could leak them out of a private network."""
         return bool(self.public_hosts) if self.cross_origin is None else self.cross_origin
 
     @property
     def sync_every_s(self) -> float | None:
-        """Seconds between two rounds of the background sync."""
+        """Interval of the background sync, in seconds."""
         unit_s = {"s": 1, "m": 60, "h": 3600}
         return float(self.sync_every[:-1]) * unit_s[self.sync_every[-1]] if self.sync_every else None
 
     @property
     def default_repo(self) -> str:
-        """The repository that short addresses such as `/issues/1` mean."""
+        """The repository of short URLs such as `/issues/1`."""
         return self.repo[0]
 
 
 _METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-"""The name that the metrics library reads, in each worker, as it is loaded."""
+"""Variable that prometheus_client reads when it is imported in a worker."""
 
 
 def shared_metrics_folder() -> str | None:
-    """Where the workers of one server count together; None for a process that counts alone."""
+    """Return the folder in which a server's workers share metrics; None for a single process."""
     return os.environ.get(_METRICS_FOLDER) or None
 
 
 def share_metrics(folder: str) -> None:
-    """Let the worker processes that are started from now on count together in an empty folder."""
+    """Make worker processes started from now on share metrics in an empty folder."""
     os.environ[_METRICS_FOLDER] = folder
 
 
 def isolate_children() -> None:
-    """Let every Python that is started from now on leave the working folder out of what it imports from.
+    """Exclude the working folder from the import path of Python processes started from now on.
 
-    Without it a file there, such as `app/__init__.py` or `random.py`, runs in place of ours or Python's own.
+    Otherwise a file there, such as `app/__init__.py` or `random.py`, would shadow our or Python's module.
     """
     os.environ["PYTHONSAFEPATH"] = "1"
 
 
 def _given() -> dict[str, tuple[str, str]]:
-    """Every variable with our prefix, as a field's name: its value, and where it stands."""
+    """Return (value, source) of every variable with our prefix, by field name."""
     in_file = dotenv_values(ENV_FILE) if ENV_FILE.is_file() else {}
     places: tuple[tuple[str, Mapping[str, str | None]], ...] = (
         (".env", in_file),
@@ -341,7 +341,7 @@ def _given() -> dict[str, tuple[str, str]]:
 
 
 def _values() -> dict[str, tuple[str, str]]:
-    """What is set of the settings; the content of a file stands where `…_FILE` names it."""
+    """Return (value, source) of the settings given; `…_FILE` variables are replaced by the file's content."""
     given = _given()
     for name in [name for name in given if name.removesuffix("_file") in Settings.model_fields]:
         setting = name.removesuffix("_file")
@@ -360,7 +360,7 @@ def _values() -> dict[str, tuple[str, str]]:
 
 
 def setting_sources() -> dict[str, str]:
-    """By field's name where each setting that is not left at its default was found."""
+    """Return the source of each setting that is not at its default, by field name."""
     return {name: place for name, (_value, place) in _values().items()}
 
 
@@ -369,7 +369,7 @@ def address_without_password(url: str) -> str:
 
 
 def settings_text(settings: Settings) -> list[str]:
-    """Each setting's value in the order of the fields; of a secret only that it is set."""
+    """Return each setting's value in field order; secrets are shown as "…"."""
     lines = []
     for name in Settings.model_fields:
         value = getattr(settings, name)
@@ -384,12 +384,12 @@ def settings_text(settings: Settings) -> list[str]:
 
 
 def server_address() -> str | None:
-    """The server that the environment names for commands which ask one."""
+    """Return the server URL that the environment sets for client commands, or None."""
     return os.environ.get(SERVER_VARIABLE) or None
 
 
 def unknown_variables() -> dict[str, str | None]:
-    """Variables with our prefix that no setting reads, each with the setting's that is nearest, if any is."""
+    """Return unknown variables with our prefix, each with the most similar known one, or None."""
     known = [*Settings.model_fields, *(f"{name}_file" for name in Settings.model_fields)]
     unknown = sorted(name for name in _given() if name not in known and name != "url")
     near = {name: next(iter(get_close_matches(name, known, n=1)), None) for name in unknown}
@@ -397,16 +397,16 @@ def unknown_variables() -> dict[str, str | None]:
 
 
 def choose_database(url: str) -> None:
-    """Let this process and its children use another base than the environment says."""
+    """Override the database URL of the environment for this process and its children."""
     os.environ.pop(PREFIX + "DATABASE_URL_FILE", None)
     os.environ[PREFIX + "DATABASE_URL"] = url
 
 
 def with_options(settings: Settings, **options: object) -> Settings:
-    """The settings with options of the command line, named as the fields are, where they are given.
+    """Return the settings, overridden by the command-line options that are not None.
 
     Raises:
-        ConfigError: an option has a wrong value.
+        ConfigError: an option has an invalid value.
     """
     given = {name: value for name, value in options.items() if value is not None}
     try:
@@ -421,7 +421,7 @@ def load_settings() -> Settings:
     """Read the environment once.
 
     Raises:
-        ConfigError: a variable has a wrong value; all faulty ones are named.
+        ConfigError: variables have invalid values; the message names all of them.
     """
     values = _values()
     try:

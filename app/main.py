@@ -1,4 +1,4 @@
-"""The web application: opens, wires, closes; no logic."""
+"""The web application: assemble middleware, routes and services; no logic."""
 
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -52,11 +52,11 @@ from ingest.webhook import take_delivery
 Background = Callable[[threading.Event], object]
 
 THREADS = 2
-"""Requests worked on at a time by one process. More only take turns on the interpreter's lock, so that all of
-them are answered later, and each holds 10 to 15 MB."""
+"""Threads for requests in one process. More would only compete for the GIL, which delays all of them, and
+each thread takes 10 to 15 MB."""
 
 COMPRESSION = 4
-"""gzip's level: by 9, which is usual, an answer is 2 % smaller and takes a quarter longer."""
+"""gzip level: 9, the default, makes responses 2 % smaller but takes a quarter longer."""
 
 _ROUTES = (
     issue,
@@ -71,7 +71,7 @@ _ROUTES = (
     clusters,
     webhooks,
 )
-"""What answers; an address ending in .md is looked for before the page it belongs to."""
+"""Modules with routes; the order matters, as paths ending in .md must match before their pages."""
 _BACKGROUND_STOP_S = 10.0
 
 
@@ -83,11 +83,11 @@ def create_app(
     take: TakeDelivery = take_delivery,
     fetch: FetchIssue | None = None,
 ) -> FastAPI:
-    """The application, ready for a server.
+    """Create the application.
 
     Args:
-        store: an open store, which stays open; without one it is opened and closed here.
-        background: runs beside the server in a thread of its own until the event is set.
+        store: an open store, which is not closed; by default one is opened and closed with the application.
+        background: runs in a separate thread until its event is set.
     """
 
     @asynccontextmanager
@@ -123,7 +123,7 @@ def create_app(
 
 
 def _add_middleware(app: FastAPI, settings: Settings) -> None:
-    """What every request goes through; the last one added is the first one passed."""
+    """Add the middleware; the last one added is the outermost."""
     app.add_middleware(ConditionalReads)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=COMPRESSION)
     app.add_middleware(
@@ -131,7 +131,7 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
     )
     if settings.is_cross_origin:
         app.add_middleware(CrossOrigin)
-    app.add_middleware(TakeTurns, alone_max=THREADS - 1)  # a thread is left for who comes next
+    app.add_middleware(TakeTurns, alone_max=THREADS - 1)  # leaves one thread for other clients
     app.add_middleware(LimitReceiving)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(ForwardedClient, trusted=settings.trusted_proxies)
@@ -144,9 +144,9 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
 def _at_work(
     app: FastAPI, store: Store, take: TakeDelivery, fetch: FetchIssue, background: Background | None
 ) -> Iterator[Services]:
-    """The services over an open store, and all else that the endpoints find in the application's state.
+    """Set up the application's state (services, intake, fetcher, metrics) and yield the services.
 
-    Beside them one thread forgets what was kept too long, another runs `background`.
+    One thread purges expired data meanwhile, another one runs `background`.
     """
     state, settings = app.state, app.state.settings
     impatient = replace(store, write_wait_s=WRITE_WAIT_S)
@@ -180,7 +180,7 @@ def _at_work(
 
 @contextmanager
 def threads_beside(**runs: Background | None) -> Iterator[None]:
-    """Each function runs in a thread of its name while the body does; then its event is set."""
+    """Run each function in a thread during the `with` block; then set the event that stops them."""
     stop = threading.Event()
     threads = [
         threading.Thread(target=run, args=(stop,), name=name, daemon=True)

@@ -1,1 +1,1 @@
-"""The commands of `triage`, one module for each purpose; `app.cli` names and joins them."""
+"""The commands of `triage`, one module per purpose; `app.cli` registers them."""

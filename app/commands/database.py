@@ -1,4 +1,4 @@
-"""What a command works with: the settings, and the database, which few commands make where there is none."""
+"""Settings and database of a command; only few commands create a missing database."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def current_settings() -> Settings:
-    """The settings; what is odd about them is said.
+    """Return the settings, warning about unknown variables.
 
     Raises:
-        ConfigError: a variable has a wrong value.
+        ConfigError: a variable has an invalid value.
     """
     from app.config import load_settings, unknown_variables
 
@@ -28,13 +28,13 @@ def current_settings() -> Settings:
 
 
 def database_of(settings: Settings, *, asks_server: bool = False) -> str:
-    """The address of a base that exists, as far as can be known without opening it.
+    """Return the database URL, after checking that a SQLite file exists.
 
     Args:
-        asks_server: the command can do its work by `--url`, which the message then names.
+        asks_server: the command also supports `--url`, which the error message then mentions.
 
     Raises:
-        ConfigError: there is no such file.
+        ConfigError: the file does not exist.
     """
     from app.store.engine.sqlite_file import sqlite_file
 
@@ -52,10 +52,10 @@ def _missing(where: str, *, asks_server: bool) -> ConfigError:
 
 
 def current_store(settings: Settings, *, create: bool = False, asks_server: bool = False) -> Store:
-    """The archive of the settings; one of an older schema is left to `triage migrate`.
+    """Open the configured database; an outdated schema is an error, as only `triage migrate` changes it.
 
     Raises:
-        ConfigError: there is no base, and none is to be made.
+        ConfigError: there is no database, and `create` is False.
         SchemaError: the schema is older or newer than the program.
         StoreError: the database cannot be used.
     """
@@ -92,4 +92,4 @@ DatabaseOption = Annotated[
         help="in place of TRIAGE_DATABASE_URL",
     ),
 ]
-"""Every command that works on a base takes it; what it says stands in the settings."""
+"""Option of every command that uses the database; its callback changes the settings."""

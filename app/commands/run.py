@@ -1,6 +1,6 @@
-"""`triage run` and `triage watch`: output passes as it is, and a failure is answered under it.
+"""`triage run` and `triage watch`: pass output through unchanged, and diagnose a failure after it.
 
-The answer comes from a process of its own, so that this one stays small and the output goes on meanwhile.
+The diagnosis runs in a separate process, so that this one stays small and does not block the output.
 """
 
 import subprocess
@@ -19,9 +19,9 @@ from app.terminal.console import say
 from app.terminal.passing import CHECK_S, Tail, end_alike, pass_on, run_command
 
 HANG_S = 20.0
-"""How long a command may live on after a fatal error before it is taken to hang."""
+"""A command that is still running this long after a fatal error is assumed to hang."""
 NEAR_BYTES = 256 * 1024
-"""How far back a fatal error is looked for: a command that hangs prints little behind it."""
+"""Size of the tail searched for a fatal error: a hanging command prints little after it."""
 ANSWER_TIMEOUT_S = 120.0
 
 OnCrash = Annotated[
@@ -75,7 +75,7 @@ def _tail() -> Tail:
 
 
 class _OneDiagnosis:
-    """The diagnosis of what passed, given once."""
+    """Diagnoses the output at most once."""
 
     def __init__(self, tail: Tail, url: str | None, report: Path | None) -> None:
         self._tail = tail
@@ -86,7 +86,7 @@ class _OneDiagnosis:
         self._is_given = False
 
     def if_it_hangs(self) -> None:
-        """Answer if a fatal error has stood in the output for `HANG_S`."""
+        """Diagnose if a fatal error appeared in the output at least `HANG_S` ago."""
         from app.extract.rules.rules import load_rules
 
         if self._fatal_at is None and self._seen != self._tail.total:
@@ -99,7 +99,7 @@ class _OneDiagnosis:
             self.once("a fatal error, and no end")
 
     def once(self, why: str) -> None:
-        """Answer, unless that was done; what goes wrong is reported by the process that answers."""
+        """Diagnose unless already done; the diagnosing process reports its own errors."""
         if self._is_given or not self._tail.total:
             return
         self._is_given = True
