@@ -124,8 +124,6 @@ def find_cause(
         apparent = min(parts.deaths, key=lambda item: (item.weak, item.line.number))
     elif rank == MISSING or (rank > DOUBTFUL and course.ended):
         apparent = _apparent(parts, records, plain, lines, course)
-        if apparent is None and place is not None:
-            apparent = _introduction(lines)
     cause = _with_dockerfile_line(causes[0], lines) if causes and not apparent else None
     others = causes[1:] if cause else causes
     outcome = _outcome_of(rank, unique, course) if cause else "stopped"
@@ -271,7 +269,11 @@ def _is_tool_error(record: ErrorRecord) -> bool:
 def read_errors(log: str) -> tuple[tuple[LogLine, ...], CauseChain]:
     """Return the lines of a log without prefixes, and its errors divided into cause, wrappers and others."""
     lines = tuple(read_numbered(informative_lines(log)))
-    return lines, find_cause(find_errors(lines), lines, Course(lines))
+    errors = find_cause(find_errors(lines), lines, Course(lines))
+    if errors.place is not None and errors.cause is None and errors.apparent is None:
+        introduction = _introduction(lines)
+        errors = replace(errors, apparent=introduction, outcome="stopped" if introduction else "none")
+    return lines, errors
 
 
 def title_first(errors: CauseChain, title: str) -> CauseChain:
