@@ -4,8 +4,10 @@ In: any text. Out: `GpuMention`s, each with the canonical name, its span and the
 ("8xH100", "two A10", "A100 x 4"). The names are data: `lists/gpus.toml`, `lists/architecture.toml`.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -14,6 +16,8 @@ from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rules
 from app.extract.text.document import Span
+
+_COUNTED = re.compile(r"^(?:(\d{1,2}) ?[x×] ?)?(.+?)(?: ?[x×] ?(\d{1,2}))?$", re.IGNORECASE)
 
 
 @lru_cache(maxsize=2048)
@@ -99,6 +103,25 @@ def canonical_name(text: str) -> str | None:
     bare = text.split(" (gfx", maxsplit=1)[0].split(NO_ARCH, maxsplit=1)[0]
     bare = bare.replace("(R)", "").replace("(TM)", "").strip(" .")
     return _exact(bare) or next((mention.name for mention in find_mentions(text)), None)
+
+
+def gpu_name(text: str) -> str | None:
+    """The canonical name of an accelerator, with or without its brand and count; None if it is none."""
+    found = _COUNTED.match(text)
+    for name in (found[2] if found else text, text):
+        if name.upper() == "CPU":
+            return "CPU"
+        if known := canonical_name(name) or canonical_name(f"NVIDIA {name}"):
+            return known
+    return None
+
+
+def gpu_doubt(text: str) -> str | None:
+    """That no GPU has this name, with the nearest one that there is, in a sentence."""
+    if gpu_name(text) is not None:
+        return None
+    near = get_close_matches(text.upper(), GPU_NAMES, n=1, cutoff=0.6)
+    return f"{text[:40]} is no known GPU" + (f"; the nearest is {near[0]}." if near else ".")
 
 
 def _fill(name: str, match: Any, text: str) -> str:

@@ -38,6 +38,8 @@ NEAR_LINES = 300
 """Maximum distance between an error and the message that the process ended; tracebacks are long."""
 MIN_KNOWN_LINES = 20
 """In a shorter log, the absence of vLLM's name proves nothing."""
+_OTHER_PROGRAM = pattern(r"-packages/(?:django|flask|werkzeug|celery|gunicorn|airflow|odoo|scrapy)/")
+"""Frames of what runs programs, and never vLLM itself."""
 _VLLM = pattern(r"(?i)\bvllm\b|\((?:EngineCore|APIServer)\w* pid=")
 
 
@@ -162,7 +164,7 @@ def is_of_vllm(log: str) -> bool | None:
     """True if vLLM, or a program that runs it, printed a log; None if the log is too short to know."""
     if _VLLM.search(log):
         return True
-    return False if log.count("\n") >= MIN_KNOWN_LINES else None
+    return False if log.count("\n") >= MIN_KNOWN_LINES or _OTHER_PROGRAM.search(log) else None
 
 
 @lru_cache(maxsize=1)

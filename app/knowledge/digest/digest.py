@@ -6,14 +6,14 @@ stated fact; if nothing is known, it only says what to watch.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Literal
 
 from pydantic import Field
 from sqlalchemy.orm import Session
 
-from app.errors import NotFoundError
+from app.errors import NotFoundError, WeekError
 from app.extract.facts import BACKEND_KEYS, Facts, Frozen
 from app.extract.redact import mask_secrets
 from app.extract.versions import is_before, ordered
@@ -183,11 +183,15 @@ def make_digest(store: Store, repo: str, week: IsoWeek) -> Digest:
 
     Raises:
         NotFoundError: nothing of the repository is stored.
+        WeekError: the week lies in the future.
     """
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         if not repo_id:
             raise NotFoundError(f"Nothing of {repo} is stored yet.")
+        newest = max(filter(None, (datetime.now(UTC), opened_span(session, repo_id).last)))
+        if week.start > newest:
+            raise WeekError(f"{week} has not begun; the newest week is {IsoWeek.of(newest)}.")
         return _digest(session, repo_id, repo, week)
 
 

@@ -29,6 +29,7 @@ from app.extract.facts import (
     Outcome,
     StatedChange,
 )
+from app.extract.fields.gpu_names import gpu_doubt
 from app.extract.redact import listed_error, mask_secrets, masked_all
 from app.extract.versions import check_version, ordered, plain_version
 from app.knowledge.fix.shapes import FixView
@@ -210,7 +211,7 @@ def browse(
     """Return the issues of a repository that match a query, starting behind issue `after`.
 
     Raises:
-        InputError: `after` is not in the list.
+        InputError: `after` is not in the list, or `gpu` is no GPU and no issue names it.
         UnknownVersionError: `vllm_version` is not a release.
     """
     with store.reading() as session:
@@ -218,6 +219,8 @@ def browse(
         if is_vllm(repo):
             check_possible(session, repo_id, "vllm_version", query.vllm_version)
         known = IssueFacets(session, repo_id, query.since, counted=facets)
+        if query.gpu and not known.having("gpu", query.gpu).size and (doubt := gpu_doubt(query.gpu)):
+            raise InputError(f"gpu: {doubt}")
         scores, ignored = _search(session, known, repo_id, query.q)
         base = known.listed
         if query.updated_since is not None:

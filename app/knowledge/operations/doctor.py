@@ -19,7 +19,7 @@ from app.model_reader.client import reader_client
 from app.model_reader.embeddings import embedder
 from app.model_reader.prompt import make_prompt
 from app.model_reader.reply import parse_reply
-from app.store.derived.readings import stale_numbers
+from app.store.derived.readings import find_facts_without_evidence, stale_numbers
 from app.store.engine.health import (
     LATER,
     Finding,
@@ -33,7 +33,7 @@ from app.store.engine.health import (
     find_damage,
 )
 from app.store.engine.sqlite_file import sqlite_file
-from app.store.github.issues import find_repository
+from app.store.github.issues import find_repository, find_stock
 from app.store.github.releases import missing_for_fixes
 from app.store.github.sync_state import last_run_of
 from app.store.people import sum_kept_logs
@@ -125,8 +125,12 @@ def _examine_repository(session: Session, store: Store, repo: str, looked: list[
         yield an_advice(repo, "nothing of it is stored", "`triage sync` brings it")
         return
     looked.append(f"{repo}: readings, pair features, clusters, syncs")
-    if stale := len(stale_numbers(session, repo_id, RULES_VERSION)):
-        yield an_advice(repo, f"{stale:,} issues are not read, or were read by older rules", LATER)
+    if stale := stale_numbers(session, repo_id, RULES_VERSION):
+        read = find_facts_without_evidence(session, repo_id, stale[:100])
+        if read or len(stale) < find_stock(session, [repo]).issues:
+            yield an_advice(repo, f"{len(stale):,} issues are not read, or were read by older rules", LATER)
+        else:
+            yield a_fault(repo, f"{len(stale):,} issues are not read: no log is found to be theirs", LATER)
     yield from check_repository(session, repo_id, repo)
     if missing := missing_for_fixes(session, repo_id):
         fault = f"no {' and no '.join(missing)} are stored: which release fixes what cannot be known"

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from app.errors import InputError
 from app.extract.facts import Facts, Frozen
-from app.extract.fields.gpu_names import GPU_NAMES, architecture_of, canonical_name
+from app.extract.fields.gpu_names import architecture_of, gpu_doubt, gpu_name
 from app.extract.fields.launch import Launch, Piece, cut_command, read_launch
 from app.extract.fields.settings import normalise_name
 from app.extract.reader import read_log
@@ -26,7 +26,6 @@ from app.match.search.agreement import model_family, model_line
 MAX_CHARS = 600
 PARTS = ("vllm", "gpu", "model", "args")
 _SEPARATOR = "~"
-_COUNTED = re.compile(r"^(?:(\d{1,2}) ?[x×] ?)?(.+?)(?: ?[x×] ?(\d{1,2}))?$", re.IGNORECASE)
 _NOT_OF_THE_STACK = frozenset(
     {"model", "m", "host", "port", "api-key", "served-model-name", "uds", "root-path", "chat-template", "u"}
     | {"ssl-keyfile", "ssl-certfile", "download-dir", "uvicorn-log-level", "tokenizer", "api-server-count"}
@@ -98,7 +97,7 @@ def make_stack(
             raise InputError(f"stack: {parts['vllm'][:40]} is no version such as 0.21.0.")
         parts["vllm"] = parts["vllm"].removeprefix("v")
     if "gpu" in parts:
-        parts["gpu"] = _gpu_name(parts["gpu"]) or parts["gpu"]
+        parts["gpu"] = gpu_name(parts["gpu"]) or parts["gpu"]
     if parts.get("args") and not all(piece.name for piece in cut_command(parts["args"])):
         raise InputError("stack: the arguments are options of `vllm serve`, such as --max-model-len 8192.")
     return Stack(**parts)
@@ -182,9 +181,8 @@ def stack_words(stack: Stack) -> Iterator[tuple[str, str]]:
 
 def doubtful_parts(stack: Stack, options: Sequence[str]) -> Iterator[str]:
     """What of a stack is not known, in sentences: its GPU, and options that are nearly one of `options`."""
-    if stack.gpu and _gpu_name(stack.gpu) is None:
-        near = get_close_matches(stack.gpu.upper(), GPU_NAMES, n=1, cutoff=0.6)
-        yield f"{stack.gpu} is no known GPU" + (f"; the nearest is {near[0]}." if near else ".")
+    if stack.gpu and (doubt := gpu_doubt(stack.gpu)):
+        yield doubt
     for name in stack.options or ():
         near = get_close_matches(name, options, n=1, cutoff=0.85)
         if near and near[0] != name and name.removeprefix("no-") not in options:
@@ -199,15 +197,4 @@ def _kind_of(part: str) -> str:
         return "args"
     if ordered(part) is not None:
         return "vllm"
-    return "gpu" if "/" not in part and _gpu_name(part) else "model"
-
-
-def _gpu_name(text: str) -> str | None:
-    """The canonical name of an accelerator, with or without its brand and count; None if it is none."""
-    found = _COUNTED.match(text)
-    for name in (found[2] if found else text, text):
-        if name.upper() == "CPU":
-            return "CPU"
-        if known := canonical_name(name) or canonical_name(f"NVIDIA {name}"):
-            return known
-    return None
+    return "gpu" if "/" not in part and gpu_name(part) else "model"

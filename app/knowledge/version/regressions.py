@@ -95,7 +95,7 @@ class KnownPage(Frozen):
     items: tuple[KnownIssue, ...]
     total: int
     reported: int = Field(0, description="of all: reported to fail in this very version")
-    began: int = Field(0, description="regressions said to have begun in it, whatever became of them")
+    began: int = Field(0, description="of all that are listed, those said to have begun in it")
     closed: int = Field(description="further ones, closed without a known fix")
 
 
@@ -379,7 +379,8 @@ def known_issues(
             for one in part
         )
         reported_here = sum(bases[one.issue.number] == "reported" for one in listed)
-        began = sum(is_same(stated.span.first_failing, version) for stated in ranges.values())
+        spans = (one.facts.regression for one in listed)
+        began = sum(is_same(span.first_failing, version) for span in spans if span)
     return KnownPage(
         version=plain_version(version),
         is_ordered=ordered(version) is not None,

@@ -78,7 +78,7 @@ class CutOrder:
     """The order in which parts of one kind of answer may be cut.
 
     Args:
-        keeps: short fields that always stay.
+        keeps: short fields that always stay; the last is cut if nothing else is left.
         cuts: what to shorten, least important first.
         ranked: fields by importance, unlisted ones last: if the cuts do not suffice, fields are kept in this
             order while there is room.
@@ -177,6 +177,8 @@ def _choose(short: Answer, order: CutOrder, max_chars: int) -> Answer:
         return {**chosen, TRUNCATED: {**left, WHOLE_FIELDS: gone} if gone else left}
 
     names = set(order.keeps)
+    if _size(least := only(names)) > max_chars:
+        return _take(least, Cut(order.keeps[-1]), max_chars)
     for name in dict.fromkeys((*order.ranked, *short)):
         if name in short and _size(only({*names, name})) <= max_chars:
             names.add(name)

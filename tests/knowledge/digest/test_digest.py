@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import false_discovery_control, poisson
 from sqlalchemy import text
 
-from app.errors import NotFoundError
+from app.errors import NotFoundError, WeekError
 from app.knowledge.digest.digest import Digest, archive, digest_markdown, make_digest
 from app.knowledge.digest.feed import feed_entries
 from app.knowledge.digest.week import newest_whole_week, whole_week
@@ -507,3 +507,9 @@ def test_a_week_of_the_corpus_agrees_with_sql(sqlite_store: Store, shared: Path,
         assert digest.failures > 50
         assert digest.fixed
     assert make_digest(sqlite_store, REPO, week).data.estimated > 100
+
+
+def test_a_week_that_has_not_begun_is_refused(store: Store) -> None:
+    put_week(store)
+    with pytest.raises(WeekError, match="has not begun; the newest week is 20"):
+        make_digest(store, REPO, IsoWeek.parse("2199-W10"))

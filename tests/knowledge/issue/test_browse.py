@@ -90,12 +90,17 @@ def test_every_filter_must_hold(base: Store, query: dict[str, Any], numbers: lis
     assert found(base, **query) == numbers
 
 
-@over_rows("name", ["gpu", "arch", "model", "backend", "error_type", "label", "q"])
+@over_rows("name", ["arch", "model", "backend", "error_type", "label", "q"])
 @over_rows("value", ["zzz", "'; DROP TABLE issue; --", "%", "\x00", "🦙" * 40])
 def test_a_value_that_stands_nowhere_finds_nothing_and_is_no_error(
     base: Store, name: str, value: str
 ) -> None:
     assert found(base, **{name: value}) == []
+
+
+def test_a_gpu_that_none_is_is_refused_with_the_nearest(base: Store) -> None:
+    with pytest.raises(InputError, match="H1000 is no known GPU; the nearest is H100"):
+        found(base, gpu="H1000")
 
 
 def test_a_regression_is_found_by_its_range(base: Store) -> None:

@@ -107,6 +107,7 @@ def test_each_harm_is_found_and_told_with_its_remedy(full: Store, harm: str, thi
     ("harm", "told"),
     [
         ("DELETE FROM reading WHERE number = 11", "1 issues are not read"),
+        ("UPDATE reading SET rules_version = 'old'", "or were read by older rules"),
         ("DELETE FROM pair_view WHERE number IN (11, 12)", "2 issues cannot be compared"),
         ("DELETE FROM cluster_member", "3 issues report a failure and are in no cluster"),
         ("UPDATE sync_run SET outcome = 'killed'", "the last sync ended as killed"),
@@ -124,6 +125,13 @@ def test_what_the_next_sync_makes_good_is_an_advice(full: Store, harm: str, told
 
     assert found.is_sound
     assert any(told in finding.fault for finding in found.findings), found
+
+
+def test_a_base_of_which_nothing_is_read_has_a_fault(full: Store) -> None:
+    run(full, "DELETE FROM reading")
+    found = examine(settings_of(full))
+
+    assert any("issues are not read" in one.fault and one.level == "fault" for one in found.findings), found
 
 
 def test_a_base_that_was_never_synced_and_holds_no_releases_is_advised_to_sync(full: Store) -> None:

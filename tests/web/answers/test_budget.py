@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.knowledge.diagnosis.shapes import NextStep
+from app.knowledge.diagnosis.shapes import Diagnosis, NextStep
 from app.knowledge.launch import ComposedCommand
 from app.web.answers.budget import (
     MIN_CHARS,
@@ -222,6 +222,20 @@ def test_any_answer_fits_any_budget(answer: dict[str, Any], max_chars: int) -> N
     if "body" in found:
         assert answer["body"].startswith(found["body"])
         assert len(found["body"]) + found.get(TRUNCATED, {}).get("body", 0) == len(answer["body"])
+
+
+@pytest.mark.parametrize("diagnosis", [SAME, UNKNOWN])
+@pytest.mark.parametrize("max_chars", [MIN_CHARS, 250, 300, 400])
+def test_verdict_and_headline_stay_to_the_last(diagnosis: Diagnosis, max_chars: int) -> None:
+    data = diagnosis.model_copy(
+        update={"headline": "Server did not start: " + "out of room " * 18}
+    ).model_dump(mode="json")
+    short = fit(data, order_of("Diagnosis", data), max_chars)
+
+    assert short["verdict"] == data["verdict"]
+    assert data["headline"].startswith(short["headline"])
+    assert len(short["headline"]) > max_chars // 3
+    assert len(dumps(short)) <= max_chars
 
 
 def test_of_an_unknown_failure_the_cause_the_steps_and_the_draft_outlive_weak_matches() -> None:
