@@ -63,7 +63,10 @@ _ONLY = pattern(
 )
 """In a text: what a failure depends on."""
 _ERROR_LINE = re.compile(r"\b\w*(?:[Ee]rror|Exception)\b: ?")
-_LINK = pattern(r"https?://[^\s)\]>]+|\b[\w-]+/[\w.-]+#\d+")
+_NOT_OF_THE_RUN = pattern(
+    r"https?://[^\s)\]>]+|\b[\w-]+/[\w.-]+#\d+|with the command `pip install [^`\n]{1,60}`"
+)
+"""In a text: links, and what transformers advises where it does not know a model."""
 _OBJECT = pattern(
     r"\b((?:speculative|kv_transfer|compilation)_config)['\"]?\s{0,2}[=:]\s{0,2}(\{[^\n]{0,200})"
 )
@@ -202,7 +205,10 @@ def differences_of_run(
     What a stack is known not to have weighs nothing. What the report's own remedies set is no part of its
     run, and what its title names has been asked before.
     """
-    text, tried = _LINK.sub("", text[:TEXT_MAX]), " ".join(item.action for item in facts.workarounds)
+    text, tried = (
+        _NOT_OF_THE_RUN.sub("", text[:TEXT_MAX]),
+        " ".join(item.action for item in facts.workarounds),
+    )
     features, given = features_of(title, labels), stack.options or {}
     named = {row["id"] for row in features}
 

@@ -215,6 +215,7 @@ def test_another_generation_in_the_title_is_another_model() -> None:
         ("LoRA fails: CUDA_LOST_ERROR", "vllm serve m", None),
         ("LoRA fails on V1 (V1)", "", "the V1 engine"),
         ("LoRA fails", "pip install -U transformers", "a newer transformers"),
+        ("LoRA fails", "You can update with the command `pip install --upgrade transformers`.", None),
         ("LoRA of org/Qwen3-30B-A3B-tuned fails", "", "its title names org/Qwen3-30B-A3B-tuned"),
     ],
 )
