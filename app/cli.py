@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from app import __version__
 from app.commands import ask, data, maintain, run, serve, show
 from app.errors import TriageError
-from app.terminal.console import emit, say
+from app.terminal import emit, say
 
 GROUPS = {
     "Answers": (

@@ -14,7 +14,7 @@ import typer
 
 from app.commands.database import DatabaseOption, current_settings, current_store
 from app.errors import ConfigError, GitHubError, GoneError, InputError, NotFoundError, TooLargeError
-from app.terminal.console import emit, say
+from app.terminal import emit, say
 
 if TYPE_CHECKING:
     from app.config import Settings

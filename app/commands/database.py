@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.errors import ConfigError
-from app.terminal.console import say
+from app.terminal import say
 
 if TYPE_CHECKING:
     from app.config import Settings

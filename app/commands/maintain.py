@@ -11,7 +11,7 @@ import typer
 
 from app.commands.database import DatabaseOption, current_settings, current_store, database_of
 from app.errors import ConfigError, StoreError
-from app.terminal.console import emit, say
+from app.terminal import emit, say
 
 if TYPE_CHECKING:
     from app.knowledge.operations.doctor import Examination

@@ -15,7 +15,7 @@ import typer
 
 from app.commands.ask import ReportOption, UrlOption
 from app.errors import TriageError
-from app.terminal.console import say
+from app.terminal import say
 from app.terminal.passing import CHECK_S, Tail, end_alike, pass_on, run_command
 
 HANG_S = 20.0

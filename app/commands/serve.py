@@ -11,7 +11,7 @@ import typer
 
 from app.commands.database import DatabaseOption, current_settings, current_store
 from app.errors import ConfigError
-from app.terminal.console import say
+from app.terminal import say
 
 if TYPE_CHECKING:
     from app.config import Settings

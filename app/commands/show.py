@@ -8,7 +8,7 @@ import typer
 
 from app.commands.database import DatabaseOption, current_settings, current_store
 from app.errors import ConfigError, NotFoundError
-from app.terminal.console import emit, say
+from app.terminal import emit, say
 
 
 def bench_diagnose(

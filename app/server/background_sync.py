@@ -23,7 +23,7 @@ from app.store.github.issues import add_repository
 from app.store.github.sync_state import begin_run, end_run
 from app.store.schema import check_current
 from app.store.session import Store, open_store
-from app.terminal.console import say
+from app.terminal import say
 from app.terminal.events import announce, set_up_logging
 from app.terminal.progress import progress
 from ingest.github.client import MAX_WAIT_S, GitHubClient, quiet_retries

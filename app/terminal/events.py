@@ -7,7 +7,7 @@ import traceback
 
 import structlog
 
-from app.terminal.console import say
+from app.terminal import say
 
 REPEAT_S = 60.0
 KINDS_MAX = 1000

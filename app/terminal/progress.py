@@ -23,7 +23,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from app.terminal.console import say
+from app.terminal import say
 
 if TYPE_CHECKING:
     from app.knowledge.indexing.batches import Progress as Stage

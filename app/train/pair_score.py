@@ -162,7 +162,7 @@ def read_pairs(store: Store, repo: str, files: Sequence[Path]) -> Pairs:
 
 def read_strangers(store: Store, repo: str, judged: frozenset[int]) -> np.ndarray:
     """Compute the features of pairs that the search ranks low."""
-    rng = random.Random(7)  # noqa: S311 - a sample, no secret
+    rng = random.Random(7)
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         stored = [n for n in numbers_of(session, repo_id, limit=ALL) if n not in judged]

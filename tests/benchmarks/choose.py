@@ -20,7 +20,7 @@ from pathlib import Path
 from app.bench import cases as pinned
 from app.bench.cases import Case, SearchText, read_texts, sha256_of
 from app.store.session import open_store
-from app.terminal.console import say
+from app.terminal import say
 from tests.benchmarks.rewrite import Dice, ways_of
 
 CASES = Path(pinned.__file__).with_name("cases.jsonl")

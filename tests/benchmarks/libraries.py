@@ -37,7 +37,7 @@ from app.bench.run import (
 )
 from app.errors import InputError
 from app.store.session import Store, open_store
-from app.terminal.console import say
+from app.terminal import say
 from tests.benchmarks.rewrite import rewrite, ways_of
 
 OURS = "vLLM Triage"

@@ -24,7 +24,7 @@ from typing import Any
 
 from app.bench import cases as pinned
 from app.bench.cases import RealLog, sha256_of
-from app.terminal.console import say
+from app.terminal import say
 
 MACHINE = r"(?<![\w.-])/(?:tmp|root|work)/|index-url|pypi|(?<![\w.-])(?:{home}|{user}@|{host})(?![\w-])"
 """What a log of a server must not show: working folders, registries, and whoever ran it."""
