@@ -127,7 +127,7 @@ def read_mentions(
 def mentions_in(sentence: Sentence) -> tuple[Mention, ...]:
     """The versions, commits and changes that a sentence names; none if it is a list of many."""
     found: list[Mention] = []
-    ours = {version.end: version.text for version in versions_in(sentence)}
+    ours = {version.end - len(version.text): version for version in versions_in(sentence)}
     for match in _MENTION.finditer(sentence.text):
         number, commit = match.group(2) or match.group(3) or match.group(4), match.group(5)
         if commit and (commit.isdigit() or commit.isalpha()):
@@ -139,10 +139,13 @@ def mentions_in(sentence: Sentence) -> tuple[Mention, ...]:
             found.append(Mention(f"#{number}", start, end, "change"))
         elif commit:
             found.append(Mention(commit, start, end, "commit"))
-        elif end in ours and not names_other(sentence.low[max(0, start - UPGRADED_CHARS) : start]):
-            found.append(Mention(ours[end], end - len(ours[end]), end, "ours"))
         else:
-            found.append(Mention(match.group(1).removeprefix("v"), start, end, "other"))
+            value = match.group(1).removeprefix("v")
+            version = ours.get(end - len(value))
+            if version and not names_other(sentence.low[max(0, start - UPGRADED_CHARS) : start]):
+                found.append(Mention(version.text, end - len(value), version.end, "ours"))
+            else:
+                found.append(Mention(value, start, end, "other"))
     return tuple(found) if len(found) <= MAX_MENTIONS else ()
 
 

@@ -53,7 +53,7 @@ def versions_in(sentence: Sentence) -> list[VersionMention]:
         is_foreign = before.endswith(_FOREIGN) and not before.endswith(_OURS)
         if is_foreign or (foreign_end > 0 and is_listed):
             foreign_end = end
-        elif _is_vllm_version(sentence, match, before):
+        elif _is_vllm_version(sentence, match, before, found[-1].end if found else -1):
             found.append(VersionMention(match.group(1), start, end))
     return found
 
@@ -63,12 +63,18 @@ def names_other(low: str) -> bool:
     return "vllm" not in low and any(word in _FOREIGN for word in low.replace(",", " ").split())
 
 
-def _is_vllm_version(sentence: Sentence, match: Any, before: str) -> bool:
-    """True if a number is a vLLM version, judged by its format and context."""
+def _is_vllm_version(sentence: Sentence, match: Any, before: str, last_end: int) -> bool:
+    """True if a number is a vLLM version, judged by its format and context.
+
+    Args:
+        last_end: where the last version before it ends: in "0.8.3/0.8.4" both are named.
+    """
     text, start, end = match.group(1), match.start(), match.end(1)
     numbers = text.split(".")
-    is_named = match.group(0)[:1] in "vV" or before.endswith(
-        ("vllm", "version", "release", "image", "openai")
+    is_named = (
+        match.group(0)[:1] in "vV"
+        or before.endswith(("vllm", "version", "release", "image", "openai"))
+        or sentence.text[last_end:start] == "/"
     )
     if text.startswith("0.0.") or (sentence.text[end : end + 2] in (".x", ".*") and len(numbers) > 2):
         return False

@@ -166,6 +166,20 @@ def test_one_end_of_the_range_is_kept_alone(said: str, wanted: dict[str, Any]) -
     assert told(said) == wanted
 
 
+def test_versions_parted_by_a_slash_are_each_read() -> None:
+    said = told("It worked in vLLM 0.8.2. It crashes in vLLM 0.8.3/0.8.4 with the same error.")
+    assert said["last_working"] == "0.8.2"
+    assert said["first_failing"] == "0.8.3"
+    assert said["still_failing"] == ("0.8.4",)
+
+
+def test_a_version_with_a_build_s_name_behind_it_is_a_version() -> None:
+    said = told(
+        "It works fine with `vllm/vllm-openai:v0.8.2-aarch64`, but after upgrading to 0.8.3 it crashes."
+    )
+    assert (said["last_working"], said["first_failing"]) == ("0.8.2", "0.8.3")
+
+
 def test_a_version_glued_to_a_name_is_read_whole() -> None:
     output = "It works on vllm0.12.0 image and it is broken on vllm0.13.0 since yesterday."
     assert told(output) == {"last_working": "0.12.0", "first_failing": "0.13.0"}
