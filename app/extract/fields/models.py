@@ -174,7 +174,8 @@ def _is_value(name: str, setting: Setting) -> bool:
         return False
     if "/" in setting.value or any(c.isdigit() for c in name):
         return True
-    return setting.origin != "keyword" and not (name.isalpha() and name.islower())
+    word = name.rstrip(".,;:!?")
+    return setting.origin != "keyword" and not (word.isalpha() and word.islower())
 
 
 def _in_title(document: Document, settings: Sequence[Setting]) -> Iterator[_Named]:

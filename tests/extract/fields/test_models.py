@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from app.extract.fields.models import find_models, name_in
 from app.extract.fields.settings import read_settings
+from app.extract.reader import read_log
 from app.extract.text.blocks import read_document
 from app.extract.text.document import IssueText
 
@@ -230,3 +231,9 @@ def test_quotes_equal_their_spans(text: str) -> None:
 
 def test_any_organisation_counts_after_the_word_model() -> None:
     assert models("Getting the model `acme-lab/tiny-3b` from the hub") == ["acme-lab/tiny-3b"]
+
+
+def test_the_last_word_of_a_sentence_about_a_command_is_no_model() -> None:
+    log = "vllm: error: unrecognized arguments: --task embed\n\nHint: --task is not a vllm serve option. Use --runner."
+
+    assert read_log(log).surroundings.models == ()
