@@ -1,1 +1,1 @@
-"""One module for each field of an issue: GPU, model, backend, version, settings, kind of failure."""
+"""Extractors, one module per field: GPUs, models, backends, versions, settings, kind of failure."""

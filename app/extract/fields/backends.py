@@ -1,11 +1,11 @@
-"""Which backends are in use when it fails.
+"""Backends in use when the failure occurs.
 
 In: a `Document`, its settings and its `Environment`. Out: evidence of `backends.<key>` for the keys of
 `facts.BACKEND_KEYS`; a key may have several values.
 
-For each key the sources are asked in an order of trust and the first that answers is taken: what vLLM
-logged, what somebody set, what the traceback runs through, the title, the author's words. If the title
-names one of several values in use, it is that one which fails.
+Each key ranks its sources by trust (`ORDER`), and the first source with a value wins: vLLM's log, settings,
+files in the traceback, the title, the author's prose. If several values are in use and the title names
+some of them, only those are kept.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,16 +29,16 @@ from app.extract.text.document import Document, Span
 
 MAX_VALUES = 4
 MAX_MENTIONED = 2
-"""Somebody who names more of one key lists them, and runs none."""
+"""Prose that names more values of one key enumerates options and does not state which is in use."""
 
-_RUNS = frozenset(["path", "text", "prose"])
-"""Places that prove something where something runs; in a wish they only speak of it."""
+_IGNORED_IN_REQUESTS = frozenset(["path", "text", "prose"])
+"""Sources that are ignored in feature requests, where they describe what is wanted."""
 
-_TAGGED = frozenset(["engine", "platform"])
-"""What also the title of a wish may state: the others it only names as what is wanted."""
+_RELIABLE_IN_TITLES = frozenset(["engine", "platform"])
+"""Keys that even the title of a feature request states reliably; other keys it only asks for."""
 
 MAX_HITS = 40
-"""A log repeats its lines; the first hits of a rule are all it has to say."""
+"""Hits read per rule and text; logs repeat their lines, so later hits add nothing."""
 
 ORDER: dict[str, tuple[str, ...]] = {
     "attention": ("log", "setting", "path", "title", "prose"),
@@ -53,7 +53,7 @@ ORDER: dict[str, tuple[str, ...]] = {
     "engine": ("log", "title", "path", "variable", "prose"),
     "platform": ("build", "log", "title", "gpu", "text", "title_cuda"),
 }
-"""The order of trust for each key."""
+"""Sources of each key, most trusted first."""
 
 _LIST = load("backends")
 _SETTINGS: dict[str, str] = _LIST["settings"]
@@ -63,26 +63,26 @@ _UNSET = frozenset(_LIST["unset"]["values"])
 _PLATFORM_OF: dict[str, list[str]] = _LIST["platform_of"]
 _CONFIDENCE: dict[str, float] = _LIST["confidence"]
 _KNOWN: dict[str, frozenset[str]] = {key: frozenset(words) for key, words in _LIST["known"].items()}
-_DENIED = pattern(_LIST["denied"]["before"], ignore_case=True)
+_NEGATION_BEFORE = pattern(_LIST["denied"]["before"], ignore_case=True)
 _DEVICES = ("neuron", "tpu", "xpu", "hpu")
 _IN_NAME = pattern(_LIST["in_model_name"]["pattern"], ignore_case=True)
-_LINKED = pattern(r"://\S*$")
+_URL_BEFORE = pattern(r"://\S*$")
 _VALUE_NOISE = str.maketrans("", "", " _-.'\"`")
 
 
 _Hit = tuple[str, str, FoundValue]
-"""Key, place, and what was found there."""
+"""Key, source (as in `ORDER`), and the value found."""
 
 
 def find_backends(
     document: Document, settings: Sequence[Setting], environment: Environment
 ) -> tuple[Evidence, ...]:
-    """Evidence of all `backends.<key>`, in the order of the keys."""
+    """Return evidence of all `backends.<key>`, in the order of `BACKEND_KEYS`."""
     found: dict[str, dict[str, list[FoundValue]]] = {key: {} for key in BACKEND_KEYS}
     for key, where, item in chain(
-        _set(document, settings),
-        _speculative(settings),
-        _named_quantization(document, settings),
+        _from_settings(document, settings),
+        _speculative_methods(settings),
+        _from_model_names(document, settings),
         _platforms(document, settings, environment),
         _in_texts(document),
     ):
@@ -101,13 +101,13 @@ def _confidence(key: str, where: str) -> float:
 def _choose(
     key: str, found: Mapping[str, list[FoundValue]], *, is_wish: bool
 ) -> list[tuple[str, FoundValue]]:
-    """The values of one key with their place: of the most trusted place, narrowed by the title."""
-    only_mentioned = _RUNS if key in _TAGGED else _RUNS | {"title"}
+    """Return the values from a key's most trusted source, each with its source, narrowed by the title."""
+    only_mentioned = _IGNORED_IN_REQUESTS if key in _RELIABLE_IN_TITLES else _IGNORED_IN_REQUESTS | {"title"}
     places = [place for place in ORDER[key] if not (is_wish and place in only_mentioned)]
     where = next((place for place in places if found.get(place)), None)
     if where is None:
         return []
-    first, titled = _by_name(found, where), _by_name(found, "title")
+    first, titled = _first_by_name(found, where), _first_by_name(found, "title")
     if where == "prose" and len(first) > MAX_MENTIONED:
         return []
     if key == "engine" and len(first) > 1:
@@ -115,19 +115,19 @@ def _choose(
     if where != "title" and len(first) > 1 and titled.keys() & first.keys():
         return [item for name, item in first.items() if name in titled]
     if key == "quantization" and set(first) == {"compressedtensors"}:
-        first = {**first, **titled, **_by_name(found, "name"), **first}
+        first = {**first, **titled, **_first_by_name(found, "name"), **first}
     limit = 1 if key in ("engine", "platform", "executor", "lora") else MAX_VALUES
     return list(first.values())[:limit]
 
 
-def _by_name(found: Mapping[str, list[FoundValue]], where: str) -> dict[str, tuple[str, FoundValue]]:
+def _first_by_name(found: Mapping[str, list[FoundValue]], where: str) -> dict[str, tuple[str, FoundValue]]:
     first: dict[str, tuple[str, FoundValue]] = {}
     for item in found.get(where, ()):
         first.setdefault(_fold(item.value), (where, item))
     return first
 
 
-def _set(document: Document, settings: Sequence[Setting]) -> Iterator[_Hit]:
+def _from_settings(document: Document, settings: Sequence[Setting]) -> Iterator[_Hit]:
     places = Places(document)
     for setting in settings:
         name, value = setting.name, setting.value
@@ -148,8 +148,8 @@ def _set(document: Document, settings: Sequence[Setting]) -> Iterator[_Hit]:
                 yield key, "setting", FoundValue(named, setting.span, f"{key}.setting")
 
 
-def _named_quantization(document: Document, settings: Sequence[Setting]) -> Iterator[_Hit]:
-    """The format a model's name ends in: `…-AWQ`, `…-FP8-Dynamic`."""
+def _from_model_names(document: Document, settings: Sequence[Setting]) -> Iterator[_Hit]:
+    """Yield quantization formats in model names: `…-AWQ`, `…-FP8-Dynamic`."""
     for model in find_models(document, settings):
         for match in _IN_NAME.finditer(model.quote):
             start = model.start + match.start(1)
@@ -157,8 +157,8 @@ def _named_quantization(document: Document, settings: Sequence[Setting]) -> Iter
             yield "quantization", "name", FoundValue(match.group(1), span, "quantization.model_name")
 
 
-def _speculative(settings: Sequence[Setting]) -> Iterator[_Hit]:
-    """The method of speculative decoding: in its configuration, or implied by a draft model."""
+def _speculative_methods(settings: Sequence[Setting]) -> Iterator[_Hit]:
+    """Yield the speculative decoding method: as configured, or implied by a draft model."""
     for setting in settings:
         if setting.name == "method" and setting.is_chosen and setting.value in _METHODS:
             yield "speculative", "setting", FoundValue(setting.value, setting.span, "speculative.setting")
@@ -168,7 +168,7 @@ def _speculative(settings: Sequence[Setting]) -> Iterator[_Hit]:
 
 
 def canonical_value(key: str, value: str) -> str | None:
-    """A value's canonical form; None where the key has a list of names and this is none of them."""
+    """Return a value's canonical form; None if the key has a list of names without this one."""
     names: dict[str, str] | None = _names().get(key)
     bare = value.strip(" '\"`.,")
     if names is None:
@@ -177,7 +177,7 @@ def canonical_value(key: str, value: str) -> str | None:
 
 
 def known_value(key: str, value: str) -> str | None:
-    """A value's canonical form where a list knows it; None for any other, and for keys without a list."""
+    """Return a value's canonical form; None if no list has it or the key has no list."""
     named = canonical_value(key, value)
     if named is None or (key not in _names() and _fold(named) not in _KNOWN.get(key, ())):
         return None
@@ -190,7 +190,7 @@ def _fold(value: str) -> str:
 
 @lru_cache(maxsize=1)
 def _names() -> dict[str, dict[str, str]]:
-    """Key -> folded spelling -> canonical value."""
+    """Return a table: key -> folded spelling -> canonical value."""
     table: dict[str, dict[str, str]] = {}
     for key, rows in _LIST["names"].items():
         table[key] = {_fold(spelling): name for name, spellings in rows.items() for spelling in spellings}
@@ -199,7 +199,7 @@ def _names() -> dict[str, dict[str, str]]:
 
 
 def _in_texts(document: Document) -> Iterator[_Hit]:
-    """What the rules find in a document's title and texts."""
+    """Yield the values that the rules find in a document's title and texts."""
     places = Places(document)
     texts = [("title", 0, document.sources["title"]), *windows(document)]
     words = [_needed_words().present(text) for _, _, text in texts]
@@ -208,35 +208,35 @@ def _in_texts(document: Document) -> Iterator[_Hit]:
             is_title_rule = rule["where"].startswith("title")
             if is_title_rule != (source == "title") or present.isdisjoint(rule["needs"]):
                 continue
-            for item in _hits_of(rule, source, offset, text):
+            for item in _rule_hits(rule, source, offset, text):
                 if rule["where"] != "prose" or _is_in_use(document, places, item.span):
                     yield rule["key"], rule["where"], item
 
 
 def _is_in_use(document: Document, places: Places, span: Span) -> bool:
-    """Whether a person names it there, and not as what works."""
+    """True if the span is in prose and not reported to work."""
     return places.is_prose(span[0], span[1]) and not claimed_to_work(document, places, span)
 
 
 @lru_cache(maxsize=1)
 def _needed_words() -> WordSet:
-    """The plain words without which no rule can hit."""
+    """Return the words that rules require; a text without a rule's words is skipped."""
     return WordSet(word for rule in load_rules("backends") for word in rule["needs"])
 
 
-def _hits_of(rule: Rule, source: str, offset: int, text: str) -> Iterator[FoundValue]:
-    """What a rule finds, each value once."""
+def _rule_hits(rule: Rule, source: str, offset: int, text: str) -> Iterator[FoundValue]:
+    """Yield what a rule finds, each value once."""
     seen: set[str] = set()
     is_stated = rule["where"] in ("title", "title_cuda", "prose")
     for match in islice(rule.pattern.finditer(text), MAX_HITS):
-        start, end, words = _words(match)
+        start, end, words = _matched_text(match)
         value = canonical_value(rule["key"], words if rule["value"] == "$1" else rule["value"])
         if value is None or value in seen or not words:
             continue
         first = match.start()
-        if rule["where"] == "path" and _LINKED.search(text[max(0, start - 200) : start]):
+        if rule["where"] == "path" and _URL_BEFORE.search(text[max(0, start - 200) : start]):
             continue  # a link to a source file, not a frame
-        if is_stated and any(_DENIED.search(text[max(0, at - 30) : at]) for at in {start, first}):
+        if is_stated and any(_NEGATION_BEFORE.search(text[max(0, at - 30) : at]) for at in {start, first}):
             continue
         seen.add(value)
         yield FoundValue(value, (source, offset + start, offset + end), rule.id)
@@ -244,8 +244,8 @@ def _hits_of(rule: Rule, source: str, offset: int, text: str) -> Iterator[FoundV
             return
 
 
-def _words(match: Any) -> tuple[int, int, str]:
-    """The first group that took part, or the whole match."""
+def _matched_text(match: Any) -> tuple[int, int, str]:
+    """Return start, end and text of the first non-empty group, or of the whole match."""
     for group in range(1, match.re.groups + 1):
         if words := match.group(group):
             return *match.span(group), words
@@ -253,7 +253,7 @@ def _words(match: Any) -> tuple[int, int, str]:
 
 
 def _platforms(document: Document, settings: Sequence[Setting], environment: Environment) -> Iterator[_Hit]:
-    """The platform from the device that was asked for, torch's build and the GPU's maker."""
+    """Yield platforms implied by the `device` setting, torch's build and the GPU's vendor."""
     for setting in settings:
         if setting.name == "device" and setting.is_chosen and setting.value in _DEVICES:
             yield "platform", "build", FoundValue(setting.value, setting.span, "platform.device")

@@ -1,10 +1,10 @@
-"""Reads the output of `python collect_env.py`, in all the forms it is pasted in.
+"""Parse the output of `python collect_env.py`, in all the forms it is pasted in.
 
-In: a `Document`. Out: `Environment`, the dump's entries, GPU lines and package lines, each with the
-span that says it; and `environment_facts`, the part of it that has no field of its own.
+In: a `Document`. Out: `Environment`, the dump's entries, GPU lines and package lines, each with its
+span; and `environment_facts`, the values that have no field of their own.
 
-The dump has had two layouts (`label: value` and, since 0.9, `label      : value` under banners), and
-half of the texts have lost their line breaks, so a value ends at a line end, a banner or the next label.
+The dump has two layouts (`label: value` and, since 0.9, `label      : value` under banners). Half of the
+pasted dumps have lost their line breaks, so a value ends at a line end, a banner or the next label.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ _GPU_INDEX = pattern(r"\b(?:GPU|XPU) (\d{1,2}): *")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One value of the dump and where it stands."""
+    """A value of the dump and its span."""
 
     value: str
     span: Span
@@ -37,11 +37,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Environment:
-    """What a dump states. Values that only say "not known" are left out. Compared by identity.
+    """The values of a dump, without placeholders for unknown values. Compared by identity.
 
-    `entries` maps the dump's own labels, `packages` the package names (lower case) to their versions;
-    `gpus` holds one entry per GPU line; `is_indexed`: those lines count the machine's GPUs
-    (`GPU 0: …`), which ROCm's do not.
+    `entries` maps the dump's own labels to values, `packages` maps package names (lower case) to versions.
+    `gpus` has one entry per GPU line. `is_indexed`: these lines number the machine's GPUs
+    (`GPU 0: …`); ROCm's do not.
     """
 
     entries: Mapping[str, Entry] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Environment:
 
 
 def read_environment(document: Document) -> Environment:
-    """All dumps of a document as one; the first that knows a value wins."""
+    """Merge all dumps of a document; the first value of each label wins."""
     entries: dict[str, Entry] = {}
     packages: dict[str, Entry] = {}
     gpus: tuple[Entry, ...] = ()
@@ -74,7 +74,7 @@ def read_environment(document: Document) -> Environment:
 
 
 def environment_facts(environment: Environment) -> dict[str, str]:
-    """What `Facts.environment` holds: `{name: value}` of everything that is no field of its own."""
+    """Return `Facts.environment`: `{name: value}` for values that have no field of their own."""
     facts: dict[str, str] = {}
     for name, label in _LIST["facts"].items():
         if label in environment.entries:
@@ -87,7 +87,7 @@ def environment_facts(environment: Environment) -> dict[str, str]:
 
 
 def _find_labels(text: str) -> list[tuple[int, int, str]]:
-    """Start, end and name of every known label that stands before a colon, in order, none inside another."""
+    """Return start, end and name of each known label before a colon, in order and without overlaps."""
     found: dict[int, tuple[int, int, str]] = {}
     for name in _LABELS:
         at = text.find(name)
@@ -102,14 +102,14 @@ def _find_labels(text: str) -> list[tuple[int, int, str]]:
 
 
 def _begins_label(text: str, at: int, name: str) -> bool:
-    """Whether a label may begin here: after white space, or (long ones) glued to the value before it."""
+    """True if a label may begin here: after white space or, if long, right after the previous value."""
     if at == 0 or text[at - 1].isspace() or text[at - 1] in "|*`-\"'":
         return True
     return len(name) > 9 and text[at - 1] != "_"
 
 
 def _read_value(source: str, offset: int, text: str, start: int, limit: int) -> Entry | None:
-    """The value between a label and what follows it; None if it says nothing."""
+    """Return the value between a label and the next delimiter; None if it is unknown."""
     stop = min(limit, start + MAX_VALUE_CHARS)
     for end_mark in ("\n", " =====", "```", "</details>"):
         cut = text.find(end_mark, start, stop)
@@ -126,7 +126,7 @@ def _read_value(source: str, offset: int, text: str, start: int, limit: int) -> 
 
 
 def _read_gpus(source: str, offset: int, text: str, start: int, limit: int) -> tuple[tuple[Entry, ...], bool]:
-    """The GPU lines below their label, and whether they are numbered."""
+    """Return the GPU lines below their label, and whether they are numbered."""
     limit = min(limit, start + MAX_GPU_REGION_CHARS)
     region = text[start:limit]
     marks = list(_GPU_INDEX.finditer(region))
@@ -149,7 +149,7 @@ def _read_gpus(source: str, offset: int, text: str, start: int, limit: int) -> t
 
 
 def _packages(source: str, offset: int, text: str) -> Iterator[tuple[str, Entry]]:
-    """`[pip3] name==version` and `[conda] name version …`, pip first since it is what python imports."""
+    """Yield `[pip3] name==version` and `[conda] name version …`; pip first, as Python imports those."""
     for mark in PACKAGE_MARKS:
         at = text.find(mark)
         while at >= 0:

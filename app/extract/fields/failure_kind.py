@@ -1,10 +1,10 @@
-"""Whether an issue reports a failure, and of what kind.
+"""Whether an issue reports a failure, and its kind.
 
-In: a `Document` and the root error that the log reader found. Out: `is_failure`, the kind and the words
-that decide it. The title's tag and the error decide first, then what the title says, then the text.
+In: a `Document` and the root error that the log reader found. Out: `is_failure`, the kind and the quote
+that decides it. The title's tag and the error are checked first, then the title's words, then the text.
 
-A text that proposes or wishes (an RFC, a roadmap, a model somebody wants supported) speaks of models, GPUs
-and engines that run on nobody's machine: what it sets in a command counts, what it only mentions does not.
+Proposals and feature requests (an RFC, a roadmap, support for a new model) mention models, GPUs and
+engines that nobody runs yet. Settings in their commands count; plain mentions do not.
 """
 
 from functools import lru_cache
@@ -21,7 +21,7 @@ from app.extract.text.blocks import windows
 from app.extract.text.document import Document
 from app.extract.text.sentences import is_request, read_sentences
 
-_LIST, _NO_REPORT = load("kind"), load("proposal")
+_LIST, _PROPOSAL_LIST = load("kind"), load("proposal")
 _QUESTIONS: tuple[str, ...] = tuple(_LIST["questions"])
 _PROPOSALS: tuple[str, ...] = tuple(_LIST["proposals"])
 _WEAK_IN_QUESTIONS = frozenset(["wrong_output", "slowdown"])
@@ -32,19 +32,19 @@ _CONFIDENCE = {"title": 0.9, "error": 0.9, "label": 0.7, "text": 0.6}
 _REPORTS = ("[bug", "[ci fail", "[ci-fail", "[ci] fail", "[ci/fail")
 _REQUEST_LABELS = frozenset(["feature request", "rfc", "new-model", "documentation", "new model"])
 _TRACEBACK = "Traceback (most recent call last)"
-_FAILS = ("fail", "not work", "error", "crash", "broken")
-"""Words with which the title of a request says that something printed is the failure."""
+_FAILURE_WORDS = ("fail", "not work", "error", "crash", "broken")
+"""Words in the title of a request that show it reports a failure."""
 _BUG_SECTION = "describe the bug"
 _SERVER_CODE = "/vllm/"
-_PLAN = pattern(_NO_REPORT["plan"]["title"], ignore_case=True)
-_GUIDE = pattern(_NO_REPORT["guide"]["title"], ignore_case=True)
-_SPAM = pattern(_NO_REPORT["spam"]["title"], ignore_case=True)
-_WISH = pattern(_NO_REPORT["wish"]["title"], ignore_case=True)
-_WISH_FORM: str = _NO_REPORT["wish"]["form"]
-_RAN = pattern(_NO_REPORT["wish"]["unless"])
-"""What only a text holds that shows something which was run and failed."""
+_PLAN = pattern(_PROPOSAL_LIST["plan"]["title"], ignore_case=True)
+_GUIDE = pattern(_PROPOSAL_LIST["guide"]["title"], ignore_case=True)
+_SPAM = pattern(_PROPOSAL_LIST["spam"]["title"], ignore_case=True)
+_WISH = pattern(_PROPOSAL_LIST["wish"]["title"], ignore_case=True)
+_WISH_FORM: str = _PROPOSAL_LIST["wish"]["form"]
+_FAILED_RUN = pattern(_PROPOSAL_LIST["wish"]["unless"])
+"""Found only in texts that show output of something that ran and failed."""
 MAX_TRACE_CHARS = 2_500
-"""How far above an error's message its own frames are looked for."""
+"""Characters above an error's message that are searched for its stack frames."""
 
 MAX_LOG_CHARS = 400_000
 MAX_SENTENCES = 2_000
@@ -53,14 +53,14 @@ MAX_SENTENCES = 2_000
 def find_failure(
     document: Document, error_type: str | None, error_message: str
 ) -> tuple[bool, FailureKind, Evidence | None]:
-    """What kind of failure the issue reports.
+    """Return whether the issue reports a failure, and its kind.
 
     Args:
         error_type: class of the root error, None if there is none or only a message.
-        error_message: its one line, "" if there is none.
+        error_message: its message in one line, "" if there is none.
 
     Returns:
-        Whether something fails, the kind ("none" if nothing does), and the quote that says so.
+        Whether something fails, the kind ("none" if nothing does), and the quote that supports it.
     """
     whole = ("title", 0, len(document.issue.title))
     error = f"{error_type}: {error_message}" if error_type else error_message
@@ -70,21 +70,21 @@ def find_failure(
         return False, "none", _cite(document, "none", whole, "kind.title_guide")
     if is_request(document) and not _shows_failure(document, error_type, error_message):
         return False, "none", _cite(document, "none", whole, "kind.title_request")
-    place = _place_of(document, error_message or error_type or "") or whole
+    place = _message_span(document, error_message or error_type or "") or whole
     for step in ("title_first", "build", "error", "title"):
-        found = _of_step(document, step, error, place)
+        found = _match_step(document, step, error, place)
         if found is not None:
             rule, span = found
             return True, _kind(rule), _cite(document, rule["kind"], span, rule.id)
     if error:
         return True, "exception", _cite(document, "exception", place, "kind.has_error")
-    return _from_words(document)
+    return _from_labels_and_text(document)
 
 
-def _of_step(
+def _match_step(
     document: Document, step: str, error: str, place: tuple[str, int, int]
 ) -> tuple[Rule, tuple[str, int, int]] | None:
-    """The rule that decides at one step, and the words that made it."""
+    """Return the first matching rule of a step and the span it matched; None if none does."""
     if step == "build":
         return _build_failure(document)
     title = document.issue.title
@@ -96,7 +96,7 @@ def _of_step(
             continue
         if rule.id == "kind.title_installation" and not error and not _states_failure(document):
             continue
-        if rule.id == "kind.error_client" and _is_server_s(document, place):
+        if rule.id == "kind.error_client" and _is_server_error(document, place):
             continue
         match = rule.pattern.search(text)
         if match is not None:
@@ -105,7 +105,7 @@ def _of_step(
 
 
 def _states_failure(document: Document) -> bool:
-    """Whether anything in the author's words, or a build's log, is about failing."""
+    """True if the author's words or a build's log mention a failure."""
     if _build_failure(document) is not None:
         return True
     rules = load_rule_set("kind", "steps", "text", "bug_text", "title")
@@ -114,12 +114,12 @@ def _states_failure(document: Document) -> bool:
 
 
 def _is_question(title: str) -> bool:
-    """Whether a title asks, tags left out."""
+    """True if the title, without its tags, is a question."""
     return title.rpartition("]")[2].lstrip(" :：").lower().startswith(_QUESTIONS)
 
 
 def _only_proposes(title: str) -> bool:
-    """Whether a title under the performance tag asks or proposes, instead of saying what is slow."""
+    """True if the title of a performance issue asks or proposes instead of reporting slowness."""
     low = title.lower()
     return (
         _is_question(title) or low.rstrip().endswith(("?", "？")) or any(word in low for word in _PROPOSALS)
@@ -127,13 +127,13 @@ def _only_proposes(title: str) -> bool:
 
 
 def _shows_failure(document: Document, error_type: str | None, error_message: str) -> bool:
-    """Whether a request still reports a failure: its title names the error, or a program printed it."""
+    """True if a request still reports a failure: its title names the error, or a program printed it."""
     body = document.sources["body"]
-    if _fills_bug_form(document):
+    if _describes_bug(document):
         return True
     if error_type is None:
         title = document.issue.title.lower()
-        return bool(error_message in body and error_message and any(word in title for word in _FAILS))
+        return bool(error_message in body and error_message and any(word in title for word in _FAILURE_WORDS))
     if error_type in document.issue.title or _TRACEBACK in body:
         return True
     at = body.find(error_message) if error_message else -1
@@ -142,8 +142,8 @@ def _shows_failure(document: Document, error_type: str | None, error_message: st
     return name.rpartition(".")[2] == error_type
 
 
-def _fills_bug_form(document: Document) -> bool:
-    """Whether the bug form was taken, and its own section says that something fails."""
+def _describes_bug(document: Document) -> bool:
+    """True if the bug form was used and its description says that something fails."""
     rules = load_rule_set("kind", "steps", "text")
     bug_sentences = (
         s for s in islice(read_sentences(document), MAX_SENTENCES) if _BUG_SECTION in s.heading.lower()
@@ -152,7 +152,7 @@ def _fills_bug_form(document: Document) -> bool:
 
 
 def _build_failure(document: Document) -> tuple[Rule, tuple[str, int, int]] | None:
-    """What a failed build printed, unless a server ran."""
+    """Return the rule and span of a failed build's output; None if there is none or a server ran."""
     body = document.sources["body"][:MAX_LOG_CHARS]
     met = load_rule_set("kind", "steps", "build", "running").meeting(body)
     if any("running" in rule["steps"] for rule in met):
@@ -164,21 +164,21 @@ def _build_failure(document: Document) -> tuple[Rule, tuple[str, int, int]] | No
     return None
 
 
-def _is_server_s(document: Document, place: tuple[str, int, int]) -> bool:
-    """Whether the frames above an error are the server's: then it is no client that got a bad answer."""
+def _is_server_error(document: Document, place: tuple[str, int, int]) -> bool:
+    """True if the frames above an error are vLLM's own, so that it is no client's error."""
     source, start, _ = place
     above = document.sources[source][max(0, start - MAX_TRACE_CHARS) : start]
     return _SERVER_CODE in above.rpartition(_TRACEBACK)[2]
 
 
-def _from_words(document: Document) -> tuple[bool, FailureKind, Evidence | None]:
-    """No error was read: labels, then what the text says."""
+def _from_labels_and_text(document: Document) -> tuple[bool, FailureKind, Evidence | None]:
+    """Return what `find_failure` returns, for an issue without an error: from its labels, then its text."""
     title = document.issue.title
     whole = ("title", 0, len(title))
     labels = {label.lower() for label in document.issue.labels}
     is_report = title.lower().startswith(_REPORTS)
     is_bug = is_report or "bug" in labels
-    if labels & _REQUEST_LABELS and not is_bug and not _fills_bug_form(document):
+    if labels & _REQUEST_LABELS and not is_bug and not _describes_bug(document):
         return False, "none", _cite(document, "none", whole, "kind.label_request")
     is_question = _is_question(title) and not is_report
     rules = load_rule_set("kind", "steps", "text", *(["bug_text"] if is_bug else []))
@@ -204,8 +204,8 @@ def _kind(rule: Rule) -> FailureKind:
     return cast("FailureKind", rule["kind"])
 
 
-def _place_of(document: Document, words: str) -> tuple[str, int, int] | None:
-    """Where the error's message stands."""
+def _message_span(document: Document, words: str) -> tuple[str, int, int] | None:
+    """Return the span of the error's message; None if it is not found."""
     if not words:
         return None
     for source, text in document.sources.items():
@@ -223,31 +223,31 @@ def _cite(document: Document, kind: str, span: tuple[str, int, int], rule: str) 
 
 
 def is_guide(document: Document) -> bool:
-    """Whether the title says that the issue teaches: the errors it shows are examples."""
+    """True if the title marks the issue as a guide: its errors are examples."""
     return bool(_GUIDE.search(document.sources["title"]))
 
 
 def is_spam(document: Document) -> bool:
-    """Whether the title advertises getting into accounts elsewhere: nothing of it is about this project."""
+    """True if the title advertises account hacking or recovery: nothing in it concerns this project."""
     return bool(_SPAM.search(document.sources["title"]))
 
 
 def is_proposal(document: Document) -> bool:
-    """Whether the title says that the issue plans or tracks work, or teaches."""
+    """True if the title says that the issue plans or tracks work, or is a guide."""
     return is_guide(document) or bool(_PLAN.search(document.sources["title"]))
 
 
 def is_titled_wish(document: Document) -> bool:
-    """Whether the title asks for something new: what it names is wanted, not had."""
+    """True if the title asks for something new, so that what it names is not in use."""
     return is_proposal(document) or bool(_WISH.search(document.sources["title"]))
 
 
 @lru_cache(maxsize=2)
 def is_wish(document: Document) -> bool:
-    """Whether it asks for something new, or plans it, and shows nothing that was run and failed."""
+    """True if the issue asks for or plans something new and shows no output of a failed run."""
     if is_proposal(document):
         return True
     is_form = any(block.heading.endswith(_WISH_FORM) for block in document.of_kind("heading"))
     if not is_form and not is_titled_wish(document):
         return False
-    return not any(_RAN.search(text) for _, _, text in windows(document))
+    return not any(_FAILED_RUN.search(text) for _, _, text in windows(document))

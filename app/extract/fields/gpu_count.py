@@ -1,7 +1,7 @@
-"""How many accelerators the machine has, or the run was given.
+"""Number of accelerators in the machine, or given to the run.
 
-In: a `Document`, its `Environment` and its settings. Out: evidence of `gpu_count`, or None if nobody says:
-a tensor-parallel size alone counts no GPUs, and "A100 GPUs" is a number nobody gave.
+In: a `Document`, its `Environment` and its settings. Out: evidence of `gpu_count`, or None if not stated:
+neither a tensor-parallel setting nor a plural such as "A100 GPUs" gives a count.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from app.extract.text.document import Block, Document, Span
 
 _LIST = load("gpus")
 _CONFIDENCE: dict[str, float] = _LIST["count_confidence"]
-_LONE = frozenset(_LIST["lone"]["names"])
+_SINGLE_GPU_BOARDS = frozenset(_LIST["lone"]["names"])
 _PODS: tuple[str, ...] = tuple(_LIST["lone"]["pods"])
 _NUMBER = r"\d{1,3}|single|one|two|dual|three|four|eight"
 _NODES = r"(?:nodes?|machines?|servers?|hosts?)"
@@ -55,22 +55,22 @@ _RAY_STATUS = pattern(
 )
 _CLUSTER_MARKS = (".0 GPU", ".0 TPU", ".com/gpu", ".com/tpu")
 
-_Count = tuple[int, Span, str]
+_Counted = tuple[int, Span, str]
 
 
 def count_gpus(
     document: Document, environment: Environment, settings: Sequence[Setting] = ()
 ) -> Evidence | None:
-    """Evidence of field `gpu_count`: GPUs the environment lists, or the author states; None if neither."""
+    """Return evidence of `gpu_count` from the environment or the text; None if neither states it."""
     if cpu_only(document, environment):
         return None
     is_asked = is_wish(document)
-    found: _Count | None = (
-        _listed(document, environment)
+    found: _Counted | None = (
+        _from_environment(document, environment)
         or (None if is_asked else _counted_mention(document) or _counted_words(document, settings))
         or _ray_status(document)
-        or _visible(settings)
-        or (None if is_asked else _stated_parallel(document) or _lone(document, settings))
+        or _visible_devices(settings)
+        or (None if is_asked else _stated_parallel(document) or _single_gpu(document, settings))
     )
     if found is None or not 0 < found[0] <= MAX_COUNT:
         return None
@@ -82,8 +82,8 @@ def _number(word: str) -> int:
     return COUNT_WORDS.get(word.lower()) or int(word)
 
 
-def _listed(document: Document, environment: Environment) -> _Count | None:
-    """GPUs in the dump, in its topology table (ROCm's dump names one for all), or in `nvidia-smi`."""
+def _from_environment(document: Document, environment: Environment) -> _Counted | None:
+    """Count GPUs in the dump, its topology table (ROCm's dump lists one GPU for all) or `nvidia-smi`."""
     if environment.is_indexed and environment.gpus:
         return len(environment.gpus), environment.gpus[-1].span, "environment"
     if environment.has_dump:
@@ -99,11 +99,11 @@ def _listed(document: Document, environment: Environment) -> _Count | None:
     return (len(rows), list(rows.values())[-1], "nvidia_smi") if rows else None
 
 
-def _counted_mention(document: Document) -> _Count | None:
-    """Counts such as "8xH100" and its like: the largest count beside a name, the title first."""
+def _counted_mention(document: Document) -> _Counted | None:
+    """Return the largest count beside a GPU name, such as "8xH100"; the title is read first."""
     mentions = mentions_of(document)
     for place in ("title", "stated", "code", "comment"):
-        counted = [(m.count * _nodes_around(document, m.span), m.span) for m in mentions[place] if m.count]
+        counted = [(m.count * _node_factor(document, m.span), m.span) for m in mentions[place] if m.count]
         if counted:
             return (*max(counted, key=lambda item: item[0]), "named")
         for source, start, end in (mention.span for mention in mentions[place]):
@@ -114,8 +114,8 @@ def _counted_mention(document: Document) -> _Count | None:
     return None
 
 
-def _nodes_around(document: Document, span: Span) -> int:
-    """The number of machines that have so many each: "two 8xH100 nodes", "2 nodes with 8xH100"."""
+def _node_factor(document: Document, span: Span) -> int:
+    """Return the number of nodes a count is multiplied by: "two 8xH100 nodes", "2 nodes with 8xH100"."""
     source, start, end = span
     text = document.sources[source]
     line = text[max(0, start - 50) : start].rsplit("\n", 1)[-1].rstrip("0123456789xX×* ") + " "
@@ -125,8 +125,8 @@ def _nodes_around(document: Document, span: Span) -> int:
     return _number(match.group(1)) if is_named or _NODES_AFTER.match(text[end : end + 12]) else 1
 
 
-def _counted_words(document: Document, settings: Sequence[Setting]) -> _Count | None:
-    """Counts such as "4 GPUs", "2 nodes with 8 GPUs"; no single GPU if the run asked for more."""
+def _counted_words(document: Document, settings: Sequence[Setting]) -> _Counted | None:
+    """Return counts such as "4 GPUs", "2 nodes with 8 GPUs"; a count of 1 is ignored in parallel runs."""
     least = 2 if _is_parallel(settings) else 1
     for block in document.of_kind("prose", "heading"):
         text = block.text
@@ -153,8 +153,8 @@ def _is_parallel(settings: Sequence[Setting]) -> bool:
     )
 
 
-def _ray_status(document: Document) -> _Count | None:
-    """What `ray status` says the cluster has, "0.0/16.0 GPU", or Kubernetes gives, "nvidia.com/gpu: 8"."""
+def _ray_status(document: Document) -> _Counted | None:
+    """Return the cluster's GPUs from `ray status` ("0.0/16.0 GPU") or Kubernetes ("nvidia.com/gpu: 8")."""
     best: tuple[int, Span] = (0, ("body", 0, 0))
     for source, offset, text in windows(document):
         for match in _RAY_STATUS.finditer(text) if any(mark in text for mark in _CLUSTER_MARKS) else ():
@@ -164,8 +164,8 @@ def _ray_status(document: Document) -> _Count | None:
     return (*best, "ray_status") if best[0] else None
 
 
-def _stated_parallel(document: Document) -> _Count | None:
-    """Sizes such as "at TP 4", "DP 8, TP 1" in the author's words: as many GPUs as the sizes multiply to."""
+def _stated_parallel(document: Document) -> _Counted | None:
+    """Return the product of parallel sizes in the author's words: "at TP 4", "DP 8, TP 1"."""
     for source in ("title", "body"):
         sizes: dict[str, tuple[int, Span]] = {}
         for match in _PARALLEL.finditer(document.sources[source][:4_000]):
@@ -176,8 +176,8 @@ def _stated_parallel(document: Document) -> _Count | None:
     return None
 
 
-def _visible(settings: Sequence[Setting]) -> _Count | None:
-    """Devices given to the runs: CUDA_VISIBLE_DEVICES, docker's `--gpus device=0,1`; each once."""
+def _visible_devices(settings: Sequence[Setting]) -> _Counted | None:
+    """Count distinct devices in CUDA_VISIBLE_DEVICES and docker's `--gpus device=0,1`."""
     seen: dict[str, Span] = {}
     for setting in settings:
         if setting.name.endswith("_VISIBLE_DEVICES") or setting.name == "gpus":
@@ -189,15 +189,15 @@ def _visible(settings: Sequence[Setting]) -> _Count | None:
     return (len(seen), list(seen.values())[-1], "visible") if seen else None
 
 
-def _lone(document: Document, settings: Sequence[Setting]) -> _Count | None:
-    """One GPU where the author speaks of one: "on my RTX 3060", "an A100 GPU"; or a board that has one."""
+def _single_gpu(document: Document, settings: Sequence[Setting]) -> _Counted | None:
+    """Return one GPU if the author names a single one ("on my RTX 3060") or a board with one GPU."""
     mentions = mentions_of(document)
     for place in ("title", "stated"):
         names = {mention.name for mention in mentions[place]}
         if len(names) != 1:
             continue
         name, spans = names.pop(), [mention.span for mention in mentions[place]]
-        if name in _LONE:
+        if name in _SINGLE_GPU_BOARDS:
             return 1, spans[0], "lone_board"
         if _is_parallel(settings) or name.startswith(_PODS) or any(_is_plural(document, s) for s in spans):
             return None
@@ -207,7 +207,7 @@ def _lone(document: Document, settings: Sequence[Setting]) -> _Count | None:
 
 
 def _is_plural(document: Document, span: Span) -> bool:
-    """Whether a name is followed, or ends, as the name of several is: "A100s", "A100 GPUs", "GB200 NVL72"."""
+    """True if the name is plural: "A100s", "A100 GPUs", "GB200 NVL72"."""
     source, start, end = span
     words, after = document.sources[source][start:end].lower(), document.sources[source][end : end + 12]
     return words.endswith(("gpus", "nvl72", "nvl36")) or bool(_PLURAL.match(after))

@@ -1,4 +1,4 @@
-"""Names of accelerators: finds them in a text, gives each its canonical form and its architecture.
+"""Find names of accelerators in a text, with their canonical form and architecture.
 
 In: any text. Out: `GpuMention`s, each with the canonical name, its span and the count beside it
 ("8xH100", "two A10", "A100 x 4"). The names are data: `lists/gpus.toml`, `lists/architecture.toml`.
@@ -22,7 +22,7 @@ _COUNTED = re.compile(r"^(?:(\d{1,2}) ?[x×] ?)?(.+?)(?: ?[x×] ?(\d{1,2}))?$", 
 
 @lru_cache(maxsize=2048)
 def architecture_of(gpu: str) -> str | None:
-    """The architecture of one accelerator; None where it is not known."""
+    """Return the architecture of an accelerator; None if unknown."""
     for rule in load_rules("architecture"):
         if rule.pattern.search(gpu.strip()):
             return str(rule["value"])
@@ -30,7 +30,7 @@ def architecture_of(gpu: str) -> str | None:
 
 
 def architectures_of(gpus: Iterable[str]) -> frozenset[str]:
-    """The known architectures among these."""
+    """Return the architectures of these accelerators; unknown ones are left out."""
     return frozenset(found for gpu in gpus if (found := architecture_of(gpu)) is not None)
 
 
@@ -46,16 +46,16 @@ COUNT_WORDS = {
 }
 
 MAX_MENTIONS = 400
-"""A text that names GPUs more often than this is a table of something else."""
+"""Mentions read per text; texts with more are tables of something else."""
 
 MAX_COUNT = 4_096
 MAX_CHAINED = 6
-"""Names that one slash after another may join."""
+"""Further names that may follow one another in a chain such as "A100/H100/L4"."""
 
 _LIST = load("gpus")
 _NAMES: dict[str, str] = _LIST["names"]
 GPU_NAMES = tuple(_NAMES)
-"""Canonical names of accelerators, without those of families with a number."""
+"""Canonical names of accelerators, without families whose names contain a model number."""
 _FAMILIES: list[dict[str, str]] = _LIST["family"]
 _BRAND, _TAIL = _LIST["brand"], _LIST["tail"]
 _TEXTS: tuple[tuple[str, str], ...] = (
@@ -81,14 +81,14 @@ _BRANDED = pattern(
 _CHAINED = pattern(rf"^[/&+]({_BRAND}(?:{_ALL}){_TAIL})(?:\b|$)", ignore_case=True)
 _INNER_COUNT = pattern(r"\d ?[x×*] ?(\d{1,2})$")
 NO_ARCH = "NoGCNArchName"
-"""What old ROCm builds of torch glue to the name of a GPU."""
+"""Suffix that old ROCm builds of torch append to the GPU's name."""
 
 _SUFFIXES = (("super", "SUPER"), ("ti", "Ti"), ("d", "D"), ("laptop", "Laptop"))
 
 
 @dataclass(frozen=True, slots=True)
 class GpuMention:
-    """One accelerator named in a text; `count` is what the words beside it say."""
+    """An accelerator named in a text; `count` is the number stated beside it."""
 
     name: str
     span: Span
@@ -98,7 +98,7 @@ class GpuMention:
 
 @lru_cache(maxsize=4096)
 def canonical_name(text: str) -> str | None:
-    """The canonical name of an accelerator as written by a driver or a person; None if unknown."""
+    """Return the canonical name of an accelerator as written by a driver or a person; None if unknown."""
     text = text[:120]
     bare = text.split(" (gfx", maxsplit=1)[0].split(NO_ARCH, maxsplit=1)[0]
     bare = bare.replace("(R)", "").replace("(TM)", "").strip(" .")
@@ -106,7 +106,7 @@ def canonical_name(text: str) -> str | None:
 
 
 def gpu_name(text: str) -> str | None:
-    """The canonical name of an accelerator, with or without its brand and count; None if it is none."""
+    """Return the canonical name of an accelerator given with or without brand and count; None if unknown."""
     found = _COUNTED.match(text)
     for name in (found[2] if found else text, text):
         if name.upper() == "CPU":
@@ -117,7 +117,7 @@ def gpu_name(text: str) -> str | None:
 
 
 def gpu_doubt(text: str) -> str | None:
-    """That no GPU has this name, with the nearest one that there is, in a sentence."""
+    """Return a warning that no GPU has this name, with the nearest known one; None if it is known."""
     if gpu_name(text) is not None:
         return None
     near = get_close_matches(text.upper(), GPU_NAMES, n=1, cutoff=0.6)
@@ -125,7 +125,7 @@ def gpu_doubt(text: str) -> str | None:
 
 
 def _fill(name: str, match: Any, text: str) -> str:
-    """A family's name with its number and the suffixes that make another product."""
+    """Fill a family's name with its model number and suffixes such as "Ti" or "SUPER"."""
     if "NUMBER" not in name:
         return name
     filled = name.replace("NUMBER", match.group(1))
@@ -135,7 +135,7 @@ def _fill(name: str, match: Any, text: str) -> str:
 
 
 def find_mentions(text: str, source: str = "", offset: int = 0) -> Iterator[GpuMention]:
-    """All accelerators named in a text, in order; `source` and `offset` say where the text stands."""
+    """Yield the accelerators named in a text, in order; `offset` is the text's position in `source`."""
     for match in islice(_ANY.finditer(text), MAX_MENTIONS):
         words = match.group(2)
         if name := _exact(words):
@@ -145,7 +145,7 @@ def find_mentions(text: str, source: str = "", offset: int = 0) -> Iterator[GpuM
 
 
 def _chained(text: str, at: int, source: str, offset: int) -> Iterator[GpuMention]:
-    """The further names of "A100/H100" or "L4&T4": a slash alone would be a path."""
+    """Yield the further names of "A100/H100" or "L4&T4"; without a name before it, a slash is a path."""
     for _ in range(MAX_CHAINED):
         match = _CHAINED.match(text[at : at + 60]) if text[at : at + 1] in ("/", "&", "+") else None
         if match is None or (name := _exact(match.group(1))) is None:
@@ -158,12 +158,13 @@ def _chained(text: str, at: int, source: str, offset: int) -> Iterator[GpuMentio
 @lru_cache(maxsize=4096)
 def _exact(words: str) -> str | None:
     return next(
-        (_fill(name, found, words) for compiled, name in _EACH if (found := compiled.fullmatch(words))), None
+        (_fill(name, found, words) for compiled, name in _EACH if (found := compiled.fullmatch(words))),
+        None,
     )
 
 
 def _count(match: Any) -> int | None:
-    """The count around a name, or inside one that needs it to be a name: "4xL4", "L4 * 4", "single L4"."""
+    """Return the count beside a name, or matched as part of it: "4xL4", "L4 * 4", "single L4"."""
     total = 1
     around = [word for word in match.group(1, 3, 4) if word]
     for word in around:

@@ -1,10 +1,10 @@
-"""Which accelerators it fails on.
+"""Accelerators on which the failure occurs.
 
 In: a `Document` and its `Environment`. Out: evidence of field `gpus`, one per canonical name.
 
-Sources, the more trusted first: what the environment dump lists, `nvidia-smi`, the title, then the
-author's own words, the log and, last, comments. A lower source is asked only when the higher ones are
-silent, since texts also name GPUs on which it works, or where others saw it. How many: `gpu_count.py`.
+Sources, most trusted first: the environment dump, `nvidia-smi`, the title, the author's prose, the log,
+comments, bare names in code. A source is read only if those before it name no GPU, since texts also name
+GPUs on which it works or on which others saw the failure. `gpu_count.py` counts them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -42,23 +42,23 @@ _SMI_LIST = pattern(
     r"(?m)^\s*GPU (\d{1,2}): ((?:NVIDIA|Tesla|GeForce|AMD)[^(\r\n]{2,50}?)(?: ?\(UUID|[ \r]*$)"
 )
 _ORDER = ("title", "stated", "log", "comment", "code")
-"""The places of mentions in the order of trust; `code` are bare names in blocks of code or output."""
+"""Places of mentions, most trusted first; `code`: names without a brand in code or output."""
 
 
 @lru_cache(maxsize=2)
 def find_gpus(document: Document, environment: Environment) -> tuple[Evidence, ...]:
-    """Evidence of field `gpus`, one per canonical name, in the order of the text."""
+    """Return evidence of `gpus`, one per canonical name, in text order."""
     if cpu := cpu_only(document, environment):
-        return _unique(document, [("CPU", cpu[1])], cpu[0])
-    if named := _unique(document, _from_environment(environment), "environment"):
+        return _cite_unique(document, [("CPU", cpu[1])], cpu[0])
+    if named := _cite_unique(document, _from_environment(environment), "environment"):
         return named
     if rows := smi_rows(document):
-        return _unique(document, ((name, span) for _, name, span in rows), "nvidia_smi")
+        return _cite_unique(document, ((name, span) for _, name, span in rows), "nvidia_smi")
     if is_wish(document):
         return ()
     mentions = mentions_of(document)
     place = next((place for place in _ORDER if mentions[place]), _ORDER[0])
-    return _unique(document, ((mention.name, mention.span) for mention in mentions[place]), place)
+    return _cite_unique(document, ((mention.name, mention.span) for mention in mentions[place]), place)
 
 
 def _from_environment(environment: Environment) -> Iterator[tuple[str, Span]]:
@@ -72,7 +72,7 @@ def _from_environment(environment: Environment) -> Iterator[tuple[str, Span]]:
         yield name, entry.span
 
 
-def _unique(document: Document, named: Iterable[tuple[str, Span]], rule: str) -> tuple[Evidence, ...]:
+def _cite_unique(document: Document, named: Iterable[tuple[str, Span]], rule: str) -> tuple[Evidence, ...]:
     first: dict[str, Span] = {}
     for name, span in named:
         first.setdefault(name, span)
@@ -87,45 +87,45 @@ def _unique(document: Document, named: Iterable[tuple[str, Span]], rule: str) ->
 
 @lru_cache(maxsize=2)
 def mentions_of(document: Document) -> Mapping[str, list[GpuMention]]:
-    """The accelerators a document names, by place, without those on which it works.
+    """Return the accelerators named in a document, by place, without those on which it does not fail.
 
     The places are `title`, `stated` (the author's words), `log`, `code` and `comment` (the first one).
     """
     found: dict[str, list[GpuMention]] = {place: [] for place in _ORDER}
     title = document.sources["title"]
-    found["title"] = [m for m in find_mentions(title, "title") if not _is_elsewhere(title, m)]
+    found["title"] = [m for m in find_mentions(title, "title") if not _is_other_machine(title, m)]
     places = Places(document)
     for source, offset, text in windows(document):
         for mention in find_mentions(text, source, offset):
             block = places.block_at(source, mention.span[1])
             is_code = block is not None and block.kind in ("code", "quote")
-            place = _place(document, mention, is_code=is_code)
+            place = _place_of(document, mention, is_code=is_code)
             if place and (place != "comment" or not found[place] or found[place][-1].span[0] == source):
                 found[place].append(mention)
     return found
 
 
-def _place(document: Document, mention: GpuMention, *, is_code: bool) -> str:
-    """The place a mention counts for; "" if it says nothing about this machine."""
+def _place_of(document: Document, mention: GpuMention, *, is_code: bool) -> str:
+    """Return the place of a mention; "" if it is not about the failing machine."""
     source, start, _ = mention.span
     text = document.sources[source]
     if is_code and not mention.is_branded:
         line = text.rfind("\n", max(0, start - 200), start) + 1
         is_remark = text[line:start].lstrip().startswith(("#", "//"))
         return "code" if source == "body" and is_owned(document, mention.span) and not is_remark else ""
-    if not is_code and _is_elsewhere(text, mention):
+    if not is_code and _is_other_machine(text, mention):
         return ""
     return "comment" if source != "body" else "log" if is_code else "stated"
 
 
 def is_owned(document: Document, span: Span) -> bool:
-    """Whether the words in front speak of the one machine in use ("on my", "using an")."""
+    """True if the words before refer to the machine in use ("on my", "using an")."""
     source, start, _ = span
     return bool(_OWNED.search(document.sources[source][max(0, start - 40) : start]))
 
 
-def _is_elsewhere(text: str, mention: GpuMention) -> bool:
-    """Whether the words around say that it is not the machine on which it fails."""
+def _is_other_machine(text: str, mention: GpuMention) -> bool:
+    """True if the surrounding words say that the failure is not on this GPU."""
     _, start, end = mention.span
     before = text[max(0, start - 60) : start]
     return bool(_ELSEWHERE.search(before) or _ELSEWHERE_AFTER.search(text[end : end + 60]))
@@ -133,9 +133,9 @@ def _is_elsewhere(text: str, mention: GpuMention) -> bool:
 
 @lru_cache(maxsize=2)
 def cpu_only(document: Document, environment: Environment) -> tuple[str, Span] | None:
-    """The rule and the place that say that it runs on a CPU alone: the build, the log, or the title."""
+    """Return rule and span that show a CPU-only run (build, log or title); None if it is not one."""
     torch = environment.entries.get("PyTorch version")
-    if torch is not None and "+cpu" in torch.value and not _has_host_build(document):
+    if torch is not None and "+cpu" in torch.value and not _uses_cpu_torch(document):
         return "cpu_build", torch.span
     if environment.gpus:
         return None
@@ -148,8 +148,8 @@ def cpu_only(document: Document, environment: Environment) -> tuple[str, Span] |
     return ("cpu_title", ("title", *match.span())) if match else None
 
 
-def _has_host_build(document: Document) -> bool:
-    """Whether an accelerator is named whose torch is a CPU build, as that of TPUs is."""
+def _uses_cpu_torch(document: Document) -> bool:
+    """True if an accelerator is named that is used with a CPU build of torch, such as a TPU."""
     mentions = mentions_of(document)
     return bool(_HOST_TITLE.search(document.sources["title"])) or any(
         mention.name.startswith(_HOSTED)
@@ -160,7 +160,7 @@ def _has_host_build(document: Document) -> bool:
 
 @lru_cache(maxsize=2)
 def smi_rows(document: Document) -> tuple[tuple[str, str, Span], ...]:
-    """Rows of `nvidia-smi` and `nvidia-smi -L`: index, canonical name, span of the name."""
+    """Return the rows of `nvidia-smi` and `nvidia-smi -L`: index, canonical name, span of the name."""
     return tuple(
         (match.group(1), name, (source, offset + match.start(2), offset + match.end(2)))
         for source, offset, text in windows(document)

@@ -1,8 +1,8 @@
-"""The command that started vLLM, out of a log.
+"""Recover the command that started vLLM from a log.
 
-In: a log. Out: a `Launch`: the command as it was typed where the log shows it, else made of the arguments
-that the program printed (`non-default args: {…}`, `args: Namespace(…)`), else of the engine's configuration.
-A dump that is cut off gives none: a command with a hole is worse than none.
+In: a log. Out: a `Launch`: the command as typed if the log shows it, else rebuilt from the printed arguments
+(`non-default args: {…}`, `args: Namespace(…)`), else from the engine's configuration.
+A truncated dump is ignored: an incomplete command is worse than none.
 """
 
 import ast
@@ -24,10 +24,10 @@ Program = Literal["shell", "python"]
 MAX_DUMP_CHARS = 12_000
 MAX_COMMAND_CHARS = 4_000
 OPEN = "<as you had it>"
-"""Stands for a value that the log does not print as it was typed, or that is masked."""
+"""Placeholder for a value that the log masks or does not print as it was typed."""
 
 _LIST = load("launch")
-_INTERNAL, _FILLED_IN = frozenset(_LIST["internal"]["names"]), frozenset(_LIST["internal"]["python"])
+_INTERNAL, _SET_BY_PYTHON = frozenset(_LIST["internal"]["names"]), frozenset(_LIST["internal"]["python"])
 _DEFAULTS: dict[str, list[Any]] = _LIST["defaults"]
 _MASK = "█"
 _DUMP = pattern(r"non-default args: ?\{|\bargs: ?Namespace\(")
@@ -47,17 +47,17 @@ _OPERATOR = re.compile(r"\d?>|[|&;<#]|\(APIServer")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*=.*", re.DOTALL)
 _IMAGE = re.compile(r"[\w./-]*(?:vllm|rocm)[\w./-]*(?::[\w.-]+)?")
 _SWITCHES = frozenset(load("commands")["switches"]["names"])
-_VARIABLES = frozenset({"-e", "--env"})
-"""Options of containers that set a variable."""
-_BARE = frozenset({"-u", "-it", "-ti", "-d", "--rm", "--privileged", "--init", "-i", "-t"})
-"""Options of Python and of containers that take no value."""
+_VARIABLE_OPTIONS = frozenset({"-e", "--env"})
+"""Docker options that set an environment variable."""
+_VALUELESS_OPTIONS = frozenset({"-u", "-it", "-ti", "-d", "--rm", "--privileged", "--init", "-i", "-t"})
+"""Options of Python and Docker that take no value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a command that is changed as one: an option with its value, or a word.
+    """The smallest editable part of a command: an option with its value, or a word.
 
-    `name` is the option's in its long form without dashes, a variable's own, or empty.
+    `name` is an option's long form without dashes, a variable's name, or "" for any other word.
     """
 
     text: str
@@ -66,7 +66,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How the program was started; of the options in `open_names` the log prints no value as it was typed."""
+    """How the program was started; `open_names` are the options whose value is unknown or masked."""
 
     source: LaunchSource
     program: Program
@@ -75,20 +75,20 @@ class Launch:
 
 
 def read_launch(log: str, vllm_version: str | None = None) -> Launch | None:
-    """The command that started what printed this log; None if the log does not show it.
+    """Return the command that started the program; None if the log does not show it.
 
     Args:
-        log: secrets in it are masked already; where they stand the command has `OPEN`.
-        vllm_version: by which it is known what the program prints by default.
+        log: with secrets already masked; in printed arguments they become `OPEN`.
+        vllm_version: decides which printed values are defaults.
     """
-    return _typed(log) or _dumped(log, vllm_version) or _configured(log, vllm_version)
+    return _from_command(log) or _from_arguments(log, vllm_version) or _from_engine(log, vllm_version)
 
 
-# ---- as it was typed
+# ---- as typed
 
 
-def _typed(log: str) -> Launch | None:
-    """The last command in the log that starts a server."""
+def _from_command(log: str) -> Launch | None:
+    """Return the last command in the log that starts a server."""
     found = None
     for match in _COMMAND.finditer(log):
         text = _joined_lines(log[match.start(1) : match.start(1) + MAX_COMMAND_CHARS])
@@ -99,7 +99,7 @@ def _typed(log: str) -> Launch | None:
 
 
 def _joined_lines(text: str) -> str:
-    """A command with its continued lines as one line; a line that begins with `--` goes on too."""
+    """Join a command with its continuation lines; a line that begins with `--` counts as one."""
     lines = text.split("\n")
     words = [lines[0].rstrip()]
     for line in lines[1:]:
@@ -111,7 +111,7 @@ def _joined_lines(text: str) -> str:
 
 
 def cut_command(text: str) -> tuple[Piece, ...]:
-    """A shell command in pieces, up to a pipe or a redirection; empty if its quotes do not close."""
+    """Split a shell command up to a pipe or redirection; empty if its quotes are unbalanced."""
     if _WORD.sub("", text).strip():
         return ()
     pieces: list[Piece] = []
@@ -123,26 +123,26 @@ def cut_command(text: str) -> tuple[Piece, ...]:
             pieces.append(Piece(word, normalise_name(word.partition("=")[0])))
         elif _VARIABLE.fullmatch(word) and all(piece.name and piece.text[0] != "-" for piece in pieces):
             pieces.append(Piece(word, word.partition("=")[0]))
-        elif last.text.startswith("-") and _takes(last, word):
-            name = word.partition("=")[0] if last.text in _VARIABLES else last.name
+        elif last.text.startswith("-") and _takes_value(last, word):
+            name = word.partition("=")[0] if last.text in _VARIABLE_OPTIONS else last.name
             pieces[-1] = Piece(f"{last.text} {word}", name)
         else:
             pieces.append(Piece(word))
     return tuple(pieces)
 
 
-def _takes(option: Piece, word: str) -> bool:
-    """Whether a word behind an option is its value, and not a container's image or a word of its own."""
+def _takes_value(option: Piece, word: str) -> bool:
+    """True if the word after an option is its value, not a container image or a positional argument."""
     name, _, value = option.text.partition(" ")
-    if "=" in name or name in _BARE or (option.name in _SWITCHES and name.startswith("--")):
+    if "=" in name or name in _VALUELESS_OPTIONS or (option.name in _SWITCHES and name.startswith("--")):
         return False
     return not value or (len(name) > 2 and not _IMAGE.fullmatch(word))
 
 
-# ---- out of the arguments that were printed
+# ---- from the printed arguments
 
 
-def _dumped(log: str, vllm_version: str | None) -> Launch | None:
+def _from_arguments(log: str, vllm_version: str | None) -> Launch | None:
     dump = arguments = None
     for match in _DUMP.finditer(log):
         dump = log[match.end() - (1 if log[match.end() - 1] == "{" else len("Namespace(")) :][:MAX_DUMP_CHARS]
@@ -156,11 +156,11 @@ def _dumped(log: str, vllm_version: str | None) -> Launch | None:
     chosen = {
         name: value
         for name, value in arguments.items()
-        if not _is_filled_in(name, value, arguments)
+        if not _is_set_by_program(name, value, arguments)
         and (not is_all or not _is_default(name, value, vllm_version))
     }
     if not is_server:
-        return _python(model, {k: v for k, v in chosen.items() if k not in _FILLED_IN})
+        return _python_launch(model, {k: v for k, v in chosen.items() if k not in _SET_BY_PYTHON})
     is_module = "model_tag" not in arguments and "subparser" not in arguments
     if is_module and (is_all or any(sign in log for sign in server["modules"])):
         start = [Piece("python3"), Piece("-m vllm.entrypoints.openai.api_server", "m")]
@@ -173,11 +173,11 @@ def _dumped(log: str, vllm_version: str | None) -> Launch | None:
 
 
 def read_arguments(dump: str) -> dict[str, Any] | None:
-    """The arguments of a dump that begins with `{` or `Namespace(`; None if it is cut off.
+    """Return the arguments of a dump that begins with `{` or `Namespace(`; None if it is truncated.
 
-    A value that is no literal becomes `OPEN`, and so does one that is masked.
+    Masked values and values that are not literals become `OPEN`.
     """
-    end = _closing(dump)
+    end = _closing_index(dump)
     if end is None:
         return None
     text = _OBJECT.sub("None", _ENUM.sub(r"\1", dump[:end]).replace("*REDACTED*", repr(OPEN)))
@@ -194,7 +194,7 @@ def read_arguments(dump: str) -> dict[str, Any] | None:
     return None
 
 
-def _closing(text: str) -> int | None:
+def _closing_index(text: str) -> int | None:
     depth, quote, skip = 0, "", False
     for at, char in enumerate(text):
         if skip:
@@ -216,12 +216,12 @@ def _value(node: ast.expr) -> Any:
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        return _of_object(node)
+        return _object_value(node)
     return OPEN if value in ("...", "…") or _MASK in str(value) or OPEN in str(value) else value
 
 
-def _of_object(node: ast.expr) -> Any:
-    """A configuration that is printed as an object: its plain fields; a LoRA module as `name=path`."""
+def _object_value(node: ast.expr) -> Any:
+    """Return the fields of a printed KV transfer configuration, a LoRA module as `name=path`, or `OPEN`."""
     if isinstance(node, ast.List):
         return [_value(item) for item in node.elts]
     if not isinstance(node, ast.Call) or node.args:
@@ -234,15 +234,15 @@ def _of_object(node: ast.expr) -> Any:
     return OPEN
 
 
-def _is_filled_in(name: str, value: Any, arguments: dict[str, Any]) -> bool:
-    """Whether the program put it there: nobody gave this argument."""
+def _is_set_by_program(name: str, value: Any, arguments: dict[str, Any]) -> bool:
+    """True if the program set this argument itself."""
     if name == "api_server_count" and value in (1, arguments.get("data_parallel_size")):
         return True
     return name in _INTERNAL or value is None
 
 
 def _is_default(name: str, value: Any, version: str | None) -> bool:
-    """Whether a dump of all arguments prints this of itself, in this version of vLLM."""
+    """True if this is the argument's default in this version of vLLM."""
     if value is False:
         since = _LIST["false_since"].get(name)
         return since is None or version is None or is_before(version, since)
@@ -252,7 +252,7 @@ def _is_default(name: str, value: Any, version: str | None) -> bool:
 
 
 def _options(name: str, value: Any, version: str | None) -> Iterator[Piece]:
-    """An argument as options of a shell command."""
+    """Yield an argument as options of a shell command."""
     flag = f"--{name.replace('_', '-')}"
     key = normalise_name(flag)
     if value is True:
@@ -283,7 +283,7 @@ def _plain(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _python(model: Any, chosen: dict[str, Any]) -> Launch:
+def _python_launch(model: Any, chosen: dict[str, Any]) -> Launch:
     first = [Piece(f"model={model!r}", "model")]
     pieces = [Piece(f"{name}={value!r}", normalise_name(name)) for name, value in chosen.items()]
     pieces = [*first, *pieces]
@@ -298,11 +298,11 @@ def _masked_names(pieces: Sequence[Piece]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(piece.name for piece in pieces if _MASK in piece.text and piece.name))
 
 
-# ---- out of the engine's configuration
+# ---- from the engine's configuration
 
 
-def _configured(log: str, vllm_version: str | None) -> Launch | None:
-    """The settings in force; what only the server knows, such as its port, stands in no such line."""
+def _from_engine(log: str, vllm_version: str | None) -> Launch | None:
+    """Rebuild the command from the engine's settings; server options such as the port are not among them."""
     match = _ENGINE.search(log)
     if match is None:
         return None
@@ -317,18 +317,18 @@ def _configured(log: str, vllm_version: str | None) -> Launch | None:
         value = given.get(name, "None").removeprefix("torch.").rpartition("LoadFormat.")[2]
         value = value.lower() if name == "load_format" else value
         is_model = name in {"model", "tokenizer", "served_model_name"} and value in {model, f"[{model}]"}
-        is_default = _typed_value(value) in _DEFAULTS.get(name, ())
+        is_default = _literal_or_text(value) in _DEFAULTS.get(name, ())
         if value not in {"None", "False", "[]", "{}"} and not is_model and not is_default:
-            chosen[option.replace("-", "_")] = _typed_value(value)
+            chosen[option.replace("-", "_")] = _literal_or_text(value)
     if not any(sign in log for sign in _LIST["server"]["signs"]):
-        launch = _python(model, chosen)
+        launch = _python_launch(model, chosen)
         return Launch("engine", "python", launch.pieces)
     options = [option for name, value in chosen.items() for option in _options(name, value, vllm_version)]
     start = (Piece("vllm"), Piece("serve"), Piece(shlex.quote(model)))
     return Launch("engine", "shell", (*start, *options))
 
 
-def _typed_value(text: str) -> Any:
+def _literal_or_text(text: str) -> Any:
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):

@@ -1,12 +1,11 @@
-"""Which models are being served when it fails.
+"""Models being served when the failure occurs.
 
 In: a `Document` and its settings. Out: evidence of field `models`, one per model, named as written
 (`org/name`, or the last distinctive part of a path).
 
-A command or a `LLM(model=…)` is believed before the log's dump of its configuration, and both before
-names in the title or in prose, which also mention models that work. Draft models of speculative decoding
-and adapters from a hub are loaded too and count beside the first. Organisations, families and what may
-follow them are data: `lists/models.toml`.
+A command or `LLM(model=…)` is trusted over the configuration in the log, and both over names in the title
+or prose, which also mention models that work. Draft models and LoRA adapters are loaded too and are listed
+with the main model. Organisations, families and suffixes are data: `lists/models.toml`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,7 +25,7 @@ from app.extract.text.document import Document, Span
 
 MAX_MODELS = 8
 MAX_NAMES = 400
-"""A text that names models more often than this is a table of something else."""
+"""Names read per text; texts with more are tables of something else."""
 
 _LIST = load("models")
 _CONFIDENCE: dict[str, float] = _LIST["confidence"]
@@ -55,7 +54,7 @@ _NAME = pattern(
 )
 _OPENAI = pattern(r"^gpt-(?:3\.5|4)", ignore_case=True)
 _CACHED = "models--"
-"""How a folder of Hugging Face's cache begins: `models--org--name`."""
+"""Prefix of a folder in Hugging Face's cache: `models--org--name`."""
 
 _HASH = pattern(r"^[0-9a-f]{12,64}$")
 _NO_MODEL = pattern(_LIST["no_model"]["pattern"])
@@ -66,7 +65,7 @@ _PATH_VERSION = pattern(
     r"^(?:(?:checkpoint|ckpt|epoch|step|global_step)[-_]?\d+(?:[-_](?:merged|hf|awq|gptq|fp8|int4))?|\d+(?:\.\d+)?b)$"
 )
 _BETWEEN = r"[_-]?(?:(?:\d[\w.]*|it|chat)[_-])?"
-"""Between two words of a name that its longer spelling also has: a size or a date may stand there."""
+"""Allowed between two words of a name in its longer spelling: a size or a date."""
 _NO_ORGS = frozenset(_LIST["no_orgs"])
 _STATED = pattern(
     r"(?mi)^[ \t]*(?:[-*•+|]|\d[.)])?[ \t|]*[*`_]*(?:base |draft |target |served )?models?"
@@ -84,7 +83,7 @@ _PARSER = pattern(_LIST["parser"]["before"], ignore_case=True)
 
 _Named = tuple[str, Span]
 _Chosen = tuple[str, Span, bool]
-"""A named model, and whether it is loaded beside the first: a draft model, an adapter."""
+"""Name, span, and whether the model is secondary: a draft model or an adapter."""
 _ORIGINS: tuple[tuple[str, tuple[Origin, ...]], ...] = (
     ("command", ("command",)),
     ("keyword", ("keyword",)),
@@ -94,7 +93,7 @@ _ORIGINS: tuple[tuple[str, tuple[Origin, ...]], ...] = (
 
 @lru_cache(maxsize=2)
 def find_models(document: Document, settings: Sequence[Setting]) -> tuple[Evidence, ...]:
-    """Evidence of field `models`, in the order of the text."""
+    """Return evidence of `models` from the most trusted source, in text order."""
     weak: list[_Named] = []
     served = {s.value for s in settings if s.name == "served-model-name" and "/" not in s.value}
     for rule, origins in _ORIGINS:
@@ -110,7 +109,7 @@ def find_models(document: Document, settings: Sequence[Setting]) -> tuple[Eviden
     asked: tuple[tuple[str, Callable[[], Iterable[_Named]]], ...] = (
         ("title", lambda: (item for item in titled if not is_bare(item[0]))),
         ("served_name", lambda: (item for item in by_name if any(find_names(item[0])))),
-        ("stated", lambda: _stated(document)),
+        ("stated", lambda: _from_lines(document)),
         ("prose", lambda: (item for item in _in_prose(document) if has_size(item[0]))),
         ("served_name", lambda: by_name),
         ("path", lambda: weak),
@@ -124,7 +123,7 @@ def find_models(document: Document, settings: Sequence[Setting]) -> tuple[Eviden
 
 
 def _failing(document: Document, chosen: Sequence[_Chosen]) -> list[_Named]:
-    """The models without those whose every command the author introduces as one that works."""
+    """Return the models without those whose every command is reported to work."""
     if len({name for name, _, is_draft in chosen if not is_draft}) > 1:
         places = Places(document)
         failing = {
@@ -141,7 +140,7 @@ def _is_distinctive(name: str) -> bool:
 def _from_settings(
     settings: Sequence[Setting], origins: tuple[Origin, ...], served: set[str]
 ) -> Iterator[_Chosen]:
-    """Models of these origins: name, span, whether it is a draft model."""
+    """Yield the models in settings of these origins."""
     drafts = [s.span for s in settings if s.name == "speculative-config"]
     for setting in settings:
         is_nested = any(source == setting.span[0] and a <= setting.span[1] < b for source, a, b in drafts)
@@ -169,7 +168,7 @@ def _from_settings(
 
 
 def _is_value(name: str, setting: Setting) -> bool:
-    """Whether a value can be a model's name: code uses `model=` for much else, and prose "vllm serve"."""
+    """True if a value may be a model's name: `model=` and "vllm serve" also precede other words."""
     if any(char in name for char in "(){}$=<>\"'\n*"):
         return False
     if "/" in setting.value or any(c.isdigit() for c in name):
@@ -179,27 +178,27 @@ def _is_value(name: str, setting: Setting) -> bool:
 
 
 def _in_title(document: Document, settings: Sequence[Setting]) -> Iterator[_Named]:
-    """Names in the title, each in the longer spelling that the body has of it."""
+    """Yield the names in the title, each in the longer spelling found in the settings or text."""
     title = document.sources["title"]
     named = list(find_ids(title, is_lone=True))
     named = named or [item for item in find_names(title) if is_model(item[0])]
     for name, start in named:
         if _EXAMPLE.search(title[max(0, start - 40) : start]):
             continue
-        yield _as_set(name, settings) or _fuller(document, name, ("title", start, start + len(name)))
+        yield _as_served(name, settings) or _as_in_text(document, name, ("title", start, start + len(name)))
 
 
-def _as_set(name: str, settings: Sequence[Setting]) -> _Named | None:
-    """The name under which the model is served, where it is the title's but for its dashes and blanks."""
-    same = (item for item in _served_names(settings) if _letters(item[0]) == _letters(name))
+def _as_served(name: str, settings: Sequence[Setting]) -> _Named | None:
+    """Return the served model name that equals this one but for dashes and spaces; None if there is none."""
+    same = (item for item in _served_names(settings) if _folded(item[0]) == _folded(name))
     return next(same, None)
 
 
-def _letters(name: str) -> str:
+def _folded(name: str) -> str:
     return "".join(sign for sign in name.lower() if sign.isalnum() or sign == ".")
 
 
-def _fuller(document: Document, name: str, span: Span) -> _Named:
+def _as_in_text(document: Document, name: str, span: Span) -> _Named:
     if "/" not in name:
         for source, offset, text in windows(document):
             if longer := longer_spelling(name, text):
@@ -217,8 +216,8 @@ def _served_names(settings: Sequence[Setting]) -> Iterator[_Named]:
                 yield named[0], (source, start + named[1], start + named[1] + len(named[0]))
 
 
-def _stated(document: Document) -> Iterator[_Named]:
-    """A line "Model: X", and what the log says it loads."""
+def _from_lines(document: Document) -> Iterator[_Named]:
+    """Yield models from lines such as "Model: X" and from "Loading model …" in logs."""
     for block in document.blocks:
         text = block.text[:200_000]
         if block.kind != "code" and "odel" in text:
@@ -237,7 +236,7 @@ def _stated(document: Document) -> Iterator[_Named]:
 
 @lru_cache(maxsize=2)
 def _in_prose(document: Document) -> tuple[_Named, ...]:
-    """The first model the author names: an id if there is one, else a family with a size."""
+    """Return the first model in the text: an id if there is one, else a family with a number."""
     places = Places(document)
     for find, is_id in ((find_ids, True), (find_names, False)):
         for source, offset, text in windows(document):
@@ -256,7 +255,7 @@ def _in_prose(document: Document) -> tuple[_Named, ...]:
 
 
 def _cite(document: Document, named: Iterable[_Named], rule: str) -> tuple[Evidence, ...]:
-    """One evidence per model; two spellings that end in the same component are one model."""
+    """Return one evidence per model; names with the same last path component are one model."""
     first: dict[str, _Named] = {}
     for found, span in named:
         cached = found.removeprefix(_CACHED)
@@ -271,10 +270,10 @@ def _cite(document: Document, named: Iterable[_Named], rule: str) -> tuple[Evide
 
 
 def name_in(value: str) -> tuple[str, int] | None:
-    """The name a value of `--model` gives, and where in the value it begins; None if it names nothing.
+    """Return the model's name in a value of `--model` and its offset there; None if there is none.
 
-    `org/name` stays; of a path the last distinctive component is taken; of a Hugging Face cache its
-    `models--org--name` part.
+    `org/name` is kept; a path gives its last distinctive component; a Hugging Face cache path gives
+    its `models--org--name` part.
     """
     bare = value.rstrip("/").rstrip("\\")
     if not bare or bare[0] in "$<{[(%-" or _is_placeholder(bare.lower()):
@@ -290,7 +289,7 @@ def name_in(value: str) -> tuple[str, int] | None:
     start = len(bare)
     for component in reversed(bare.split("/")):
         start -= len(component)
-        if _names_something(component):
+        if _is_distinctive_component(component):
             return component, start
         start -= 1
     return None
@@ -300,7 +299,7 @@ def _is_placeholder(low: str) -> bool:
     return low in _PLACEHOLDERS or "path/to" in low or bool(_OPENAI.match(low))
 
 
-def _names_something(component: str) -> bool:
+def _is_distinctive_component(component: str) -> bool:
     low = component.lower()
     if low in _GENERIC or low in _PLACEHOLDERS or len(low) < 3 or low[0] in ".~$<{" or low[-1] == ":":
         return False
@@ -308,10 +307,10 @@ def _names_something(component: str) -> bool:
 
 
 def find_ids(text: str, *, is_lone: bool = False) -> Iterator[tuple[str, int]]:
-    """`org/name` with its place: a known organisation, a family with a size, or an address of a model hub.
+    """Yield `org/name` and its offset: of a known organisation, a family with a size, or a model hub's URL.
 
-    A name without any digit is given only from an address, or with `is_lone`, where the text is short and to
-    the point.
+    A name without a digit counts only in a URL or, with a dash, if `is_lone`: the text is short and
+    specific, such as a title.
     """
     for match in _ID.finditer(text):
         group = next(g for g in (1, 2, 3, 4) if match.group(g))
@@ -325,7 +324,7 @@ def find_ids(text: str, *, is_lone: bool = False) -> Iterator[tuple[str, int]]:
 
 
 def find_names(text: str) -> Iterator[tuple[str, int]]:
-    """Families with a number, as written, with their place."""
+    """Yield model families with a number, as written, and their offset."""
     for match in _NAME.finditer(text):
         name = match.group(1).rstrip("-_. ")
         if any(c.isdigit() for c in name):
@@ -333,19 +332,19 @@ def find_names(text: str) -> Iterator[tuple[str, int]]:
 
 
 def is_model(name: str) -> bool:
-    """Whether it is a model rather than a class, a module or a file named after one."""
+    """True if it names a model rather than a class, module or file named after one."""
     if _MODULE.match(name) and not has_size(name):
         return False
     return len(name) > 3 and not _is_file(name) and not _NO_MODEL.search(name)
 
 
 def has_size(name: str) -> bool:
-    """Whether a name tells one model apart from its family: by a size, or because it is an id."""
+    """True if the name is specific within its family: it has a size or is an id."""
     return "/" in name or bool(_SIZE.search(name))
 
 
 def is_bare(name: str) -> bool:
-    """Whether it is only a family and its generation: "Llama 3", "gemma3"."""
+    """True if the name is only a family and its generation: "Llama 3", "gemma3"."""
     return "/" not in name and bool(_BARE.match(name))
 
 
@@ -354,8 +353,8 @@ def _is_file(name: str) -> bool:
 
 
 def longer_spelling(name: str, text: str) -> tuple[str, int] | None:
-    """The first id in a text whose name has this one at a word's beginning, dashes and blanks aside."""
-    begins = _beginning(name)
+    """Return the first id in a text that contains this name from a word's start, and its offset."""
+    begins = _name_pattern(name)
     for found, start in find_ids(text):
         if begins.search(found.rsplit("/", 1)[-1]):
             return found, start
@@ -363,7 +362,7 @@ def longer_spelling(name: str, text: str) -> tuple[str, int] | None:
 
 
 @lru_cache(maxsize=256)
-def _beginning(name: str) -> Any:
+def _name_pattern(name: str) -> Any:
     words = name.lower().replace("_", "-").replace(" ", "-").split("-")
     joined = _BETWEEN.join("[_-]?".join(escape(char) for char in word) for word in words if word)
     return pattern(rf"(?:^|[-_]){joined}(?:$|[^.\d])", ignore_case=True)

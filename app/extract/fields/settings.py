@@ -1,10 +1,10 @@
-"""Reads settings: flags of a command line, keyword arguments, log dumps of a configuration, variables.
+"""Parse settings: command-line flags, keyword arguments, configurations in logs, environment variables.
 
-In: a `Document`. Out: `Setting`s in reading order, their names in one form (`--tensor_parallel_size`,
+In: a `Document`. Out: `Setting`s in reading order, with normalised names (`--tensor_parallel_size`,
 `-tp` and `tensor_parallel_size=` are all `tensor-parallel-size`), each with the span of its value.
 
-`origin` says what the setting proves: `Namespace(...)` and `with config:` print every setting there is,
-so what stands there was in force but nobody need have chosen it.
+`origin` tells chosen settings from defaults: `Namespace(...)` and `with config:` print every setting,
+so their values were in force but may be defaults.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_DUMP_CHARS = 12_000
 MAX_DUMPS = 50
 MAX_NAME_CHARS = 80
 MAX_SETTINGS = 4_000
-"""A log that repeats its command line for ever is read this far."""
+"""Matches read per pattern and text; some logs repeat their command line endlessly."""
 
 _LIST = load("commands")
 _ALIASES: dict[str, str] = _LIST["aliases"]
@@ -56,10 +56,10 @@ _DUMPS: tuple[tuple[str, Origin], ...] = (
     ("with config:", "config"),
     ("non-default args:", "nondefault"),
 )
-_UNMARKED = pattern(  # a dump pasted without the words in front, from `model=` to the end of the line
+_UNMARKED = pattern(  # a dump pasted without its prefix, from `model=` to the end of the line
     r"\bmodel=[^\s,]{1,300}, (?:speculative_config|tokenizer)=[^\n]{0,600}, skip_tokenizer_init="
 )
-_REFERRING = frozenset({"model", "speculative-model", "draft-model"})
+_MODEL_NAMES = frozenset({"model", "speculative-model", "draft-model"})
 _REFERENCE = pattern(r"^\$?\{?([A-Za-z_]\w*)(?::-[^}]*)?\}?$")
 _ASSIGNED = pattern(
     r"(?m)^[ \t>$]*(?:export[ \t]+|ENV[ \t]+|ARG[ \t]+|set[ \t]+)?([A-Za-z_]\w*)(?:: ?str)?[ \t]?=[ \t]?"
@@ -71,9 +71,9 @@ _ENDS = frozenset(" \t\r\n\"'`,;)]}\\<>|‘’“”")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting. `value` is "" for a bare switch; then the span is the name's.
+    """One setting. For a switch without a value, `value` is "" and `span` is the name's.
 
-    Variables keep their own name (`VLLM_USE_V1`); all other names are in the flags' long form.
+    Environment variables keep their name (`VLLM_USE_V1`); all other names are long flag names.
     """
 
     name: str
@@ -83,12 +83,12 @@ class Setting:
 
     @property
     def is_chosen(self) -> bool:
-        """Whether somebody wrote it, rather than a dump of all settings."""
+        """True if it was set explicitly, not printed in a dump of all settings."""
         return self.origin not in ("namespace", "config")
 
 
 def read_settings(document: Document) -> tuple[Setting, ...]:
-    """All settings that a document's bodies and comments state, in reading order."""
+    """Return all settings in a document's body and comments, in reading order."""
     found: list[Setting] = []
     for source, offset, text in windows(document):
         dumps = _find_dumps(text)
@@ -98,7 +98,7 @@ def read_settings(document: Document) -> tuple[Setting, ...]:
             *_calls(text),
         ]
         spans.sort(key=lambda item: item[1])
-        spans = _resolved(text, spans)
+        spans = _resolve_variables(text, spans)
         for name, start, end, origin in spans:
             is_switch = origin == "command" and (name in _SWITCHES or name.startswith("no-"))
             value = "" if is_switch else text[start:end]
@@ -106,12 +106,12 @@ def read_settings(document: Document) -> tuple[Setting, ...]:
     return tuple(found)
 
 
-def _resolved(text: str, found: list[_Found]) -> list[_Found]:
-    """The settings, a model that is a variable's name replaced by what the same text assigns to it.
+def _resolve_variables(text: str, found: list[_Found]) -> list[_Found]:
+    """Replace models given as a variable's name by the value that the same text assigns to it.
 
-    A bare word that nothing is assigned to is a variable of somebody's program, and left out.
+    A keyword argument whose variable is never assigned is left out.
     """
-    if not any(_referred(text, item) for item in found):
+    if not any(_referenced_variable(text, item) for item in found):
         return found
     assigned: dict[str, tuple[int, int]] = {}
     for match in islice(_ASSIGNED.finditer(text), MAX_SETTINGS):
@@ -120,7 +120,7 @@ def _resolved(text: str, found: list[_Found]) -> list[_Found]:
             assigned.setdefault(match.group(1), (start, end))
     resolved: list[_Found] = []
     for item in found:
-        name = _referred(text, item)
+        name = _referenced_variable(text, item)
         if name in assigned:
             resolved.append((item[0], *assigned[name], item[3]))
         elif not name or item[3] != "keyword":
@@ -128,18 +128,18 @@ def _resolved(text: str, found: list[_Found]) -> list[_Found]:
     return resolved
 
 
-def _referred(text: str, found: _Found) -> str:
-    """The name of the variable that a model's value refers to; "" if it is a value itself."""
+def _referenced_variable(text: str, found: _Found) -> str:
+    """Return the name of the variable that a model setting refers to; "" if its value is literal."""
     setting, start, end, _ = found
     is_quoted = text[start - 1] in "\"'`" and text[start] != "$"
-    if setting not in _REFERRING or is_quoted or end - start > MAX_NAME_CHARS:
+    if setting not in _MODEL_NAMES or is_quoted or end - start > MAX_NAME_CHARS:
         return ""
     match = _REFERENCE.match(text[start:end])
     return str(match.group(1)) if match else ""
 
 
 def normalise_name(name: str) -> str:
-    """A flag's name in the form settings are kept under."""
+    """Return the normalised name of a flag: lower case, dashes, aliases resolved."""
     bare = name.strip("-").replace("_", "-")
     bare = bare if bare in _ALIASES else bare.lower()
     return _ALIASES.get(bare, bare)
@@ -160,9 +160,9 @@ def _flags(text: str) -> Iterator[_Found]:
 
 
 def _flag_value(text: str, at: int, *, is_item: bool = False) -> tuple[int, int] | None:
-    """The value after a flag's name: behind `=`, white space, a continued line, or the next list item.
+    """Return the value's span after a flag: after `=`, space, a continued line, or as the next list item.
 
-    `is_item`: the flag itself is an item of a YAML list, so that the next item is its value.
+    `is_item`: the flag is an item of a YAML list, so the next item is its value.
     """
     if at < len(text) and text[at] == "=":
         return _token(text, at + 1)
@@ -190,7 +190,7 @@ def _flag_value(text: str, at: int, *, is_item: bool = False) -> tuple[int, int]
 
 
 def _token(text: str, start: int) -> tuple[int, int] | None:
-    """The span of one value: quoted, bracketed or a bare word."""
+    """Return the span of one value: quoted, bracketed or a bare word."""
     while start < len(text) and text[start] in " \t‘“":
         start += 1
     if start >= len(text):
@@ -216,7 +216,7 @@ def _token(text: str, start: int) -> tuple[int, int] | None:
 
 
 def _find_dumps(text: str) -> list[tuple[int, int, Origin]]:
-    """Where the log prints whole configurations: start, end, kind."""
+    """Return start, end and origin of each configuration that the log prints."""
     found: list[tuple[int, int, Origin]] = []
     for mark, origin in _DUMPS:
         at = text.find(mark)
@@ -234,9 +234,9 @@ def _dump_end(text: str, at: int) -> int:
 
 
 def _keys(text: str, dumps: list[tuple[int, int, Origin]]) -> Iterator[_Found]:
-    """Keys with a value. Outside a dump a bare word is a variable of somebody's program: not a value.
+    """Yield `key=value` settings, without commented-out ones.
 
-    What follows a `#` was taken out by its author.
+    Outside a dump a bare word is a variable of the author's program, not a value.
     """
     for match in islice(_KEY.finditer(text), MAX_SETTINGS):
         at, first = match.start(2), match.group(2)
@@ -248,13 +248,13 @@ def _keys(text: str, dumps: list[tuple[int, int, Origin]]) -> Iterator[_Found]:
             continue
         name = normalise_name(match.group(1))
         is_value = origin != "keyword" or first in "\"'" or _is_literal(text, span, text[at - 1])
-        if not is_value and not _referred(text, (name, *span, origin)):
+        if not is_value and not _referenced_variable(text, (name, *span, origin)):
             continue
         yield name, *span, origin
 
 
 def _is_comment(text: str, at: int) -> bool:
-    """Whether a `#` took it out: right before it, or at the beginning of its line."""
+    """True if it is commented out by a `#` right before it or at the start of its line."""
     before = text[max(0, at - 3) : at + 1].rstrip()
     if before.endswith("#") and (len(before) < 2 or before[-2].isspace()):
         return True
@@ -272,7 +272,7 @@ def _is_literal(text: str, span: tuple[int, int], before: str) -> bool:
 
 
 def _calls(text: str) -> Iterator[_Found]:
-    """The model after `vllm serve`, the one that is the first argument of a call, and variables."""
+    """Yield models of `vllm serve` or passed positionally to `LLM()`, and environment variables."""
     for words, rule, origin in _CALLS:
         if any(word in text for word in words):
             for match in islice(rule.finditer(text), MAX_SETTINGS):

@@ -1,11 +1,11 @@
-"""The versions it fails with.
+"""Software versions with which the failure occurs.
 
 In: a `Document` and its `Environment`. Out: evidence of `versions.<key>`, one per key of
 `facts.VERSION_KEYS`, as written without a leading v.
 
 For vLLM the title and the author's statement win over the log, and the log over the environment dump,
-since people collect the environment after they have gone back to a version that works. For everything
-else the dump is the better witness. Of several versions that fail the newest is taken.
+since people often collect the environment after downgrading to a version that works. For everything
+else the dump is the most reliable. Of several failing versions in a list the newest is taken.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from app.extract.text.document import Document, Span
 from app.extract.versions import is_before
 
 MAX_HITS = 60
-"""What one rule may find in one text; people name fewer."""
+"""Hits read per rule and text."""
 
 DUMP_LABELS = {
     "vllm": "vLLM Version",
@@ -35,7 +35,7 @@ DUMP_LABELS = {
 }
 _PACKAGES = ("vllm", "torch", "transformers")
 _IN_PROSE = frozenset(["said", "plain", "major", "used"])
-_MANY = frozenset(["image", *_IN_PROSE])
+_MANY_HITS = frozenset(["image", *_IN_PROSE])
 _LIST = load("versions")
 _PRODUCTS = frozenset(_LIST["products"])
 _NOT_INSTALLED: tuple[str, ...] = tuple(_LIST["not_installed"])
@@ -48,16 +48,16 @@ _RANGE_AFTER = pattern(
     r"| (?:was|were|is|are) (?:\w+ )?supported)"
 )
 _MORE = pattern(r"^(?:[`* ]*(?:,|/|、|and|or|&)[`* ]*)v?(\d+\.\d+\.\d+(?:[.\-]?post\d+)?(?:rc\d+)?)")
-_NOT_VLLM_S = pattern(
+_EXCLUDED = pattern(
     r"(?i)(?:\binstead of (?:vllm )?|\(not (?:in |on )?|(?:^|[^-=])> ?"
     r"|\bnot (?:seen|present|there|reproducible|observed) (?:in|on|with) (?:vllm )?)v?\d[\w.+]*$"
 )
-"""Up to a version's end: it is the one that was not taken, or the fault began after it."""
+"""Matched up to a version's end: that version is excluded, or the failure began after it."""
 _IMAGE = pattern(r"[\w./-]*[a-z\d][-/][a-z][\w./-]*:v?$")
-"""A container's image, up to its tag: its version is vLLM's only if it is named so."""
+"""A container image up to its tag; the tag is a vLLM version only if the name contains "vllm"."""
 MAX_IMAGE_CHARS = 120
 MAX_STATED_CODE_CHARS = 3_000
-"""Longer code below a heading on the environment is a log, not what somebody states."""
+"""Longer code below a heading on the environment is a log, not a statement of versions."""
 
 
 ORDER: dict[str, tuple[str, ...]] = {
@@ -82,7 +82,7 @@ ORDER: dict[str, tuple[str, ...]] = {
     "transformers": ("package", "said", "list", "title"),
     "driver": ("dump", "said", "log", "title"),
 }
-"""The order of trust for each key."""
+"""Sources of each key, most trusted first."""
 
 _CONFIDENCE = {
     "title": 0.95,
@@ -105,11 +105,11 @@ _CONFIDENCE = {
 }
 _WEIGHED = ("title", "stated", "used", "image", "said", "plain")
 _ALL_MAY_WORK = frozenset(["used", "said", "plain"])
-"""Places whose versions may all be reported to work; the next place is asked then."""
+"""Sources whose versions may all be reported to work; the next source is read then."""
 
 _ONLY_TITLED = frozenset(["title"])
 _ONLY_MENTIONED = frozenset(["title", "used", "said", "plain", "major", "branch"])
-"""Places whose versions a wish only speaks of."""
+"""Sources that are ignored in feature requests: their versions are only mentioned."""
 
 _WORKS = pattern(
     r"\b(?:works?|worked|working|fine|fast(?:er)?|good|okay?|runs|ran|succe(?:ed|ss)\w*|served|"
@@ -128,7 +128,7 @@ MAX_ONWARD_CHARS = 12
 
 
 def find_versions(document: Document, environment: Environment) -> tuple[Evidence, ...]:
-    """Evidence of `versions.<key>`, one per key."""
+    """Return evidence of `versions.<key>`, at most one per key."""
     found: dict[str, dict[str, list[FoundValue]]] = {key: {} for key in VERSION_KEYS}
     dump = environment.entries.get(DUMP_LABELS["vllm"])
     for key, where, item in _all_versions(document, environment):
@@ -145,8 +145,8 @@ def find_versions(document: Document, environment: Environment) -> tuple[Evidenc
 def _choose(
     document: Document, key: str, by_place: dict[str, list[FoundValue]]
 ) -> Iterator[tuple[str, FoundValue]]:
-    """The most trusted place that has a version of one key, and that version."""
-    wish = _places_of_wishes(document)
+    """Yield the most trusted source with a version of the key, and that version."""
+    wish = _ignored_sources(document)
     for where in ORDER[key]:
         candidates = by_place.get(where)
         if not candidates or where in wish:
@@ -159,18 +159,18 @@ def _choose(
             return
 
 
-def _places_of_wishes(document: Document) -> frozenset[str]:
-    """The places whose versions the author wants, or only speaks of; of the documentation's he has one."""
+def _ignored_sources(document: Document) -> frozenset[str]:
+    """Return the sources to ignore in a feature request; documentation issues state an installed version."""
     if is_wish(document) and not document.issue.title.lower().startswith("[doc"):
         return _ONLY_MENTIONED
     return _ONLY_TITLED if is_titled_wish(document) else frozenset()
 
 
 def _failing(document: Document, candidates: list[FoundValue]) -> FoundValue | None:
-    """Of the versions somebody names, the one that fails; None if all are reported to work.
+    """Return the version that fails; None if all are reported to work.
 
-    "a -> b" fails with b; of the others the first whose clause speaks of failing, then the first whose clause
-    does not speak of working; of those listed with it the newest.
+    "a -> b" fails with b. Otherwise the first version whose clause mentions a failure, else the first whose
+    clause does not mention success; if versions are listed with it, the newest of them.
     """
     ordered = sorted(candidates, key=lambda item: item.span)
     if (later := _later_of_two(document, ordered)) is not None:
@@ -186,7 +186,7 @@ def _failing(document: Document, candidates: list[FoundValue]) -> FoundValue | N
 
 
 def _later_of_two(document: Document, ordered: list[FoundValue]) -> FoundValue | None:
-    """The right one of "a -> b" and "between a and b"."""
+    """Return b of "a -> b" or "between a and b"; None if there is no such pair."""
     for before, after in pairwise(ordered):
         if before.span[0] != after.span[0]:
             continue
@@ -201,7 +201,7 @@ def _later_of_two(document: Document, ordered: list[FoundValue]) -> FoundValue |
 
 
 def _newest_listed(document: Document, ordered: list[FoundValue], chosen: FoundValue) -> FoundValue:
-    """The newest of the versions that stand in one list with the chosen one."""
+    """Return the newest of the chosen version and those listed after it."""
     at = ordered.index(chosen)
     for before, after in pairwise(ordered[at:]):
         between = document.sources[before.span[0]][before.span[2] : after.span[1]].strip(" v`*")
@@ -213,7 +213,7 @@ def _newest_listed(document: Document, ordered: list[FoundValue], chosen: FoundV
 
 
 def _clause(document: Document, item: FoundValue) -> str:
-    """The words around a version up to the nearest comma, semicolon, bracket or line end."""
+    """Return the words around a version up to the nearest comma, semicolon, bracket or line end."""
     source, first, last = item.span
     text = document.sources[source]
     start, end = max(0, first - 80), min(len(text), last + 80)
@@ -229,9 +229,9 @@ def _clause(document: Document, item: FoundValue) -> str:
 
 
 def _all_versions(document: Document, environment: Environment) -> Iterator[tuple[str, str, FoundValue]]:
-    """(key, place, version) of everything that looks like one of the versions asked for.
+    """Yield (key, source, version) for every candidate version.
 
-    What the dump states of another package than vLLM is not looked for elsewhere: it is believed first.
+    If the dump states the version of a package other than vLLM, no other source is read for it.
     """
     dumped = list(_from_dump(environment))
     yield from dumped
@@ -242,14 +242,14 @@ def _all_versions(document: Document, environment: Environment) -> Iterator[tupl
         for rule in load_rule_set("versions").meeting(text):
             if rule["where"] == "title" or rule["key"] in settled:
                 continue
-            for item in _found_by(rule, places, source, offset, text):
+            for item in _rule_versions(rule, places, source, offset, text):
                 yield rule["key"], rule["where"], item
                 if rule["key"] == "torch" and (cuda := _cuda_of(item.value, item.span)):
                     yield "cuda", "torch", cuda
 
 
 def _cuda_of(torch: str, span: Span) -> FoundValue | None:
-    """The CUDA version in a torch build: `2.6.0+cu124` is 12.4."""
+    """Return the CUDA version of a torch build: `2.6.0+cu124` is 12.4."""
     at = torch.find("+cu")
     digits = torch[at + 3 : at + 6]
     if at < 0 or len(digits) != 3 or not digits.isdigit():
@@ -259,7 +259,7 @@ def _cuda_of(torch: str, span: Span) -> FoundValue | None:
 
 
 def _from_dump(environment: Environment) -> Iterator[tuple[str, str, FoundValue]]:
-    """The environment dump's own lines and its package lists."""
+    """Yield versions from the environment dump's entries and package lists."""
     entries, packages = environment.entries, environment.packages
     sources = [
         *((key, "dump", entries.get(label)) for key, label in DUMP_LABELS.items()),
@@ -276,7 +276,7 @@ def _from_dump(environment: Environment) -> Iterator[tuple[str, str, FoundValue]
 
 
 def _first_word(entry: Entry, rule: str) -> FoundValue | None:
-    """A value up to the first blank, if it is a version; a commit that was never filled in is left out."""
+    """Return a value up to the first space if it is a version; an unfilled commit placeholder is removed."""
     word = entry.value.split(None, 1)[0].rstrip(",;") if entry.value else ""
     base, sign, commit = word.partition("@")
     if sign and not all(char in "0123456789abcdef" for char in commit.lower()):
@@ -292,7 +292,7 @@ def _first_word(entry: Entry, rule: str) -> FoundValue | None:
 
 
 def _from_title(document: Document) -> Iterator[tuple[str, str, FoundValue]]:
-    """A title's versions: vLLM's by the title's own rules, the others' as anybody says them."""
+    """Yield versions in the title: vLLM's by title rules, other packages' by the rules for prose."""
     title = document.sources["title"]
     for rule in load_rule_set("versions").meeting(title):
         is_own = rule["where"] == "title"
@@ -303,10 +303,10 @@ def _from_title(document: Document) -> Iterator[tuple[str, str, FoundValue]]:
                 yield rule["key"], "title", item
 
 
-def _found_by(rule: Rule, places: Places, source: str, offset: int, text: str) -> Iterator[FoundValue]:
-    """What a rule finds in a body: the first, or of what people say all that is about their machine."""
+def _rule_versions(rule: Rule, places: Places, source: str, offset: int, text: str) -> Iterator[FoundValue]:
+    """Yield a rule's hits in a body: the first or, in prose and images, all that state an installed one."""
     hits = _hits(rule, source, offset, text)
-    if rule["where"] not in _MANY:
+    if rule["where"] not in _MANY_HITS:
         for item in islice(hits, 1):
             yield item
             if rule["where"] == "stated":
@@ -319,7 +319,7 @@ def _found_by(rule: Rule, places: Places, source: str, offset: int, text: str) -
 
 
 def _listed_with(item: FoundValue, offset: int, text: str) -> Iterator[FoundValue]:
-    """The versions that stand in one row with a stated one."""
+    """Yield the versions listed right after a stated one."""
     source, _, end = item.span
     for _ in range(MAX_HITS):
         more = _MORE.match(text[end - offset : end - offset + 40])
@@ -330,7 +330,7 @@ def _listed_with(item: FoundValue, offset: int, text: str) -> Iterator[FoundValu
 
 
 def _is_foreign(text: str, start: int) -> bool:
-    """Whether the word before a version, or before a list of versions, names another product."""
+    """True if the word before a version, or before its list, names another product."""
     image = _IMAGE.search(text[max(0, start - MAX_IMAGE_CHARS) : start])
     if image is not None and "vllm" not in image[0].lower():
         return True
@@ -343,7 +343,7 @@ def _is_foreign(text: str, start: int) -> bool:
 
 
 def _is_statement(places: Places, span: Span) -> bool:
-    """Whether somebody names the version of his environment there, rather than a program of something."""
+    """True if the author states the version: in prose, or in short code below an environment heading."""
     block = places.block_at(span[0], span[1])
     if block is None or block.kind in ("prose", "heading"):
         return True
@@ -359,17 +359,17 @@ def _hits(rule: Rule, source: str, offset: int, text: str) -> Iterator[FoundValu
             continue
         start = match.start(group)
         value = match.group(group).rstrip(".")
-        if value.startswith("0.0.") or _is_only_named(rule, text, match, start + len(value)):
-            continue  # an address, or a version that is only spoken of
+        if value.startswith("0.0.") or _is_only_mentioned(rule, text, match, start + len(value)):
+            continue  # an IP address, or a version that is only mentioned
         yield FoundValue(
             value.replace("%2B", "+"), (source, offset + start, offset + start + len(value)), rule.id
         )
 
 
-def _is_only_named(rule: Rule, text: str, match: Any, end: int) -> bool:
-    """Whether a version is asked for, spoken of, or one end of a range, and not what is installed."""
+def _is_only_mentioned(rule: Rule, text: str, match: Any, end: int) -> bool:
+    """True if the version is required, mentioned or the end of a range, and not installed."""
     if rule["key"] == "vllm":
-        return _NOT_VLLM_S.search(text[max(0, end - 60) : end]) is not None
+        return _EXCLUDED.search(text[max(0, end - 60) : end]) is not None
     if rule["where"] not in _IN_PROSE:
         return False
     before = text[max(0, match.start() - 24) : match.start() + 1].lower().rstrip(" `*(")
