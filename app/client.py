@@ -36,7 +36,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Ask a triage server about a vLLM crash log.")
     parser.add_argument("file", nargs="?", default="-", metavar="FILE|-")
     parser.add_argument("--url", default=os.environ.get("TRIAGE_URL") or HOME, help="the server")
-    parser.add_argument("--format", choices=TYPES, default="text", help="how to answer")
+    parser.add_argument("--format", choices=TYPES, default="text", help="output format")
     parser.add_argument("--vllm-version", default="", help="where the log does not say")
     asked = parser.parse_args()
     if not asked.url.startswith(("https://", "http://")):

@@ -37,11 +37,11 @@ def _check_version(text: str | None) -> str | None:
 
 VersionOption = Annotated[str | None, typer.Option(callback=_check_version, help="the vLLM version you run")]
 UrlOption = Annotated[
-    str | None, typer.Option(envvar="TRIAGE_URL", help="ask this server in place of the own database")
+    str | None, typer.Option(envvar="TRIAGE_URL", help="URL of a server to ask instead of the local database")
 ]
 ReportOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="write the bug report's draft there, if nobody reported it"),
+    typer.Option(metavar="FILE", help="write a draft bug report to FILE if no known issue matches"),
 ]
 
 CHUNK_BYTES = 64 * 1024
@@ -66,16 +66,16 @@ def diagnose(
     file: Annotated[str, typer.Argument(metavar="FILE|-")] = "-",
     format_: Annotated[
         DiagnosisFormat | None,
-        typer.Option("--format", help="how to answer; without it text on a terminal and JSON in a pipe"),
+        typer.Option("--format", help="output format; default: text on a terminal, JSON in a pipe"),
     ] = None,
     vllm_version: VersionOption = None,
-    gpu: Annotated[str | None, typer.Option(help="the GPU, where the log does not say")] = None,
-    model: Annotated[str | None, typer.Option(help="the model, where the log does not say")] = None,
+    gpu: Annotated[str | None, typer.Option(help="GPU; used if the log does not print it")] = None,
+    model: Annotated[str | None, typer.Option(help="model; used if the log does not print it")] = None,
     url: UrlOption = None,
     report: ReportOption = None,
     read_by_model: Annotated[
         bool,
-        typer.Option("--read-by-model", help="your own vLLM reads the masked log, too"),
+        typer.Option("--read-by-model", help="also have your own vLLM server read the masked log"),
     ] = False,
     _database: DatabaseOption = None,
 ) -> None:
@@ -121,10 +121,10 @@ def _write_draft(answer: Diagnosis, path: Path) -> None:
 
 
 def comment(
-    event: Annotated[Path, typer.Option(metavar="FILE", help="the event of a workflow: GITHUB_EVENT_PATH")],
+    event: Annotated[Path, typer.Option(metavar="FILE", help="event file of a workflow: GITHUB_EVENT_PATH")],
     url: UrlOption = None,
     format_: Annotated[
-        TextFormat, typer.Option("--format", help="json: as GitHub's comment API takes it")
+        TextFormat, typer.Option("--format", help="json: request body for GitHub's comment API")
     ] = "markdown",
     _database: DatabaseOption = None,
 ) -> None:
@@ -209,8 +209,8 @@ def read_input(file: str) -> bytes:
 
 
 def report(
-    issue: Annotated[str, typer.Argument(metavar="NUMBER|ISSUE-URL", help="which issue")],
-    format_: Annotated[TextFormat, typer.Option("--format", help="how to answer")] = "markdown",
+    issue: Annotated[str, typer.Argument(metavar="NUMBER|ISSUE-URL", help="issue to report on")],
+    format_: Annotated[TextFormat, typer.Option("--format", help="output format")] = "markdown",
     _database: DatabaseOption = None,
 ) -> None:
     """All that is known of one issue, fetched if not stored. Exit 1: not to be had; 2: not an issue."""

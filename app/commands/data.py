@@ -19,16 +19,16 @@ ImportKind = Literal["auto", "issues", "comments", "pulls", "releases"]
 DiffFormat = Literal["text", "json"]
 
 Repos = Annotated[
-    list[str] | None, typer.Option("--repo", metavar="OWNER/NAME", help="in place of TRIAGE_REPO")
+    list[str] | None, typer.Option("--repo", metavar="OWNER/NAME", help="overrides TRIAGE_REPO")
 ]
-ApiUrl = Annotated[str | None, typer.Option("--api-url", help="in place of TRIAGE_GITHUB_API_URL")]
+ApiUrl = Annotated[str | None, typer.Option("--api-url", help="overrides TRIAGE_GITHUB_API_URL")]
 
 
 def sync(
     repo: Repos = None,
     api_url: ApiUrl = None,
-    full: Annotated[bool, typer.Option("--full", help="walk everything again")] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="stop each list after so many rows")] = None,
+    full: Annotated[bool, typer.Option("--full", help="fetch everything again")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="maximum number of rows per list")] = None,
     _database: DatabaseOption = None,
 ) -> None:
     """Pull from GitHub once and leave; incremental by default."""
@@ -57,8 +57,8 @@ def sync(
 
 def import_(
     paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="files, .gz too, or - for stdin")],
-    kind: Annotated[ImportKind, typer.Option(help="what the rows are")] = "auto",
-    repo: Annotated[str | None, typer.Option(metavar="OWNER/NAME", help="whose rows they are")] = None,
+    kind: Annotated[ImportKind, typer.Option(help="type of the rows")] = "auto",
+    repo: Annotated[str | None, typer.Option(metavar="OWNER/NAME", help="repository of the rows")] = None,
     _database: DatabaseOption = None,
 ) -> None:
     """Load what `gh api --paginate` or `gh issue list --json …` prints."""
@@ -79,8 +79,8 @@ def import_(
 
 def reextract(
     diff: Annotated[bool, typer.Option("--diff", help="only show what would change, write nothing")] = False,
-    examples: Annotated[int, typer.Option(min=0, max=100, help="of each change, with --diff")] = 3,
-    format_: Annotated[DiffFormat, typer.Option("--format", help="form of the answer, with --diff")] = "text",
+    examples: Annotated[int, typer.Option(min=0, max=100, help="examples of each change, with --diff")] = 3,
+    format_: Annotated[DiffFormat, typer.Option("--format", help="output format, with --diff")] = "text",
     _database: DatabaseOption = None,
 ) -> None:
     """Derive all facts, signatures and search terms again from the stored raw data, offline."""
@@ -106,10 +106,10 @@ def reextract(
 
 def read(
     numbers: Annotated[
-        list[int] | None, typer.Argument(metavar="[NUMBER]…", help="only these, of the first repository")
+        list[int] | None, typer.Argument(metavar="[NUMBER]…", help="of the first repository; default: all")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="most issues to ask about")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only count what would be asked")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="maximum number of issues to read")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only count what would be read")] = False,
     _database: DatabaseOption = None,
 ) -> None:
     """Have issues read by your own models (TRIAGE_READER_URL, TRIAGE_EMBEDDINGS_URL). Exit 1: not all are."""

@@ -89,7 +89,7 @@ DatabaseOption = Annotated[
         metavar="URL",
         callback=_choose,
         expose_value=False,
-        help="in place of TRIAGE_DATABASE_URL",
+        help="overrides TRIAGE_DATABASE_URL",
     ),
 ]
 """Option of every command that uses the database; its callback changes the settings."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from app.knowledge.operations.doctor import Examination
 
 DoctorFormat = Literal["text", "json"]
-Force = Annotated[bool, typer.Option("--force", help="also where something is there already")]
+Force = Annotated[bool, typer.Option("--force", help="overwrite existing data")]
 
 
 def backup(
@@ -37,7 +37,7 @@ def backup(
 
 
 def publish(
-    target: Annotated[Path, typer.Argument(metavar="DIR|FILE", help="a folder, or a name that ends in .gz")],
+    target: Annotated[Path, typer.Argument(metavar="DIR|FILE", help="folder, or file name ending in .gz")],
     _database: DatabaseOption = None,
 ) -> None:
     """A checked snapshot for others, packed, and its manifest.json: no votes, judgements, logs, secrets."""
@@ -54,7 +54,7 @@ def publish(
 
 def restore(
     path: Annotated[
-        str, typer.Argument(metavar="PATH|URL", help="what `triage backup` wrote, or `triage publish`")
+        str, typer.Argument(metavar="PATH|URL", help="output of `triage backup` or `triage publish`")
     ],
     force: Force = False,
     _database: DatabaseOption = None,
@@ -95,8 +95,8 @@ def _kept_out(base: str) -> list[tuple[str, int]]:
 
 
 def copy(
-    source: Annotated[str, typer.Option("--from", metavar="URL", help="the base to read")],
-    target: Annotated[str, typer.Option("--to", metavar="URL", help="an empty base")],
+    source: Annotated[str, typer.Option("--from", metavar="URL", help="database to read from")],
+    target: Annotated[str, typer.Option("--to", metavar="URL", help="empty database to write to")],
 ) -> None:
     """Move a base to another engine or place, checked; the source stays, and may be in use."""
     from app.config import database_address
@@ -120,7 +120,7 @@ def copy(
 
 
 def forget(
-    what: Annotated[str, typer.Argument(metavar="NUMBER|/d/ID", help="an issue, or the page of a kept log")],
+    what: Annotated[str, typer.Argument(metavar="NUMBER|/d/ID", help="issue, or page of a stored log")],
     keep_out: Annotated[bool, typer.Option("--keep-out", help="never store this issue again")] = False,
     _database: DatabaseOption = None,
 ) -> None:
@@ -140,7 +140,7 @@ def forget(
 
 
 def doctor(
-    format_: Annotated[DoctorFormat | None, typer.Option("--format", help="form of the answer")] = None,
+    format_: Annotated[DoctorFormat | None, typer.Option("--format", help="output format")] = None,
     _database: DatabaseOption = None,
 ) -> None:
     """What is wrong with this installation, and what to do. Exit 0: nothing; 1: something is."""

@@ -26,13 +26,13 @@ ANSWER_TIMEOUT_S = 120.0
 
 OnCrash = Annotated[
     str | None,
-    typer.Option(metavar="CMD", help="run by a shell, with the log as input and the exit code as $1"),
+    typer.Option(metavar="CMD", help="shell command to run, with the log on stdin and the exit code as $1"),
 ]
 
 
 def run(
     command: Annotated[
-        list[str], typer.Argument(metavar="CMD…", help="what to run, such as vllm serve MODEL")
+        list[str], typer.Argument(metavar="CMD…", help="command to run, such as vllm serve MODEL")
     ],
     url: UrlOption = None,
     report: ReportOption = None,

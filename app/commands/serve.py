@@ -16,19 +16,19 @@ from app.terminal import say
 if TYPE_CHECKING:
     from app.config import Settings
 
-Host = Annotated[str | None, typer.Option(help="address to listen on; else TRIAGE_HOST")]
-Port = Annotated[int | None, typer.Option(min=1, max=65535, help="port to listen on; else TRIAGE_PORT")]
+Host = Annotated[str | None, typer.Option(help="address to listen on; default: TRIAGE_HOST")]
+Port = Annotated[int | None, typer.Option(min=1, max=65535, help="port to listen on; default: TRIAGE_PORT")]
 Workers = Annotated[
-    int | None, typer.Option(min=1, max=64, help="processes that answer; else TRIAGE_WORKERS")
+    int | None, typer.Option(min=1, max=64, help="number of worker processes; default: TRIAGE_WORKERS")
 ]
 SyncEvery = Annotated[
-    str | None, typer.Option(metavar="15m", help="sync beside serving; else TRIAGE_SYNC_EVERY")
+    str | None, typer.Option(metavar="15m", help="sync interval; default: TRIAGE_SYNC_EVERY")
 ]
 
 
 From = Annotated[
     str | None,
-    typer.Option("--from", metavar="URL", help="start with this snapshot; else TRIAGE_SNAPSHOT_URL"),
+    typer.Option("--from", metavar="URL", help="initial snapshot; default: TRIAGE_SNAPSHOT_URL"),
 ]
 
 

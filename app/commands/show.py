@@ -12,7 +12,7 @@ from app.terminal import emit, say
 
 
 def bench_diagnose(
-    as_json: Annotated[bool, typer.Option("--json", help="all figures as JSON")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print all figures as JSON")] = False,
     _database: DatabaseOption = None,
 ) -> None:
     """How well logs find their issue, beside what search libraries reach; takes some minutes."""
@@ -51,19 +51,19 @@ DigestFormat = Literal["html", "markdown", "json"]
 
 def digest(
     week: Annotated[
-        str | None, typer.Option(metavar="WEEK", help="such as 2026-W46; without it the newest whole one")
+        str | None, typer.Option(metavar="WEEK", help="ISO week; default: the newest complete one")
     ] = None,
     repo: Annotated[
-        str | None, typer.Option(metavar="OWNER/NAME", help="in place of the first of TRIAGE_REPO")
+        str | None, typer.Option(metavar="OWNER/NAME", help="repository; default: the first of TRIAGE_REPO")
     ] = None,
     format_: Annotated[
-        DigestFormat, typer.Option("--format", help="form of the answer; html is fit to be mailed")
+        DigestFormat, typer.Option("--format", help="output format; html is suitable for e-mail")
     ] = "markdown",
     to: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="post it to this webhook: Slack, Teams, Discord or any"),
+        typer.Option(metavar="URL", help="post the digest to this webhook: Slack, Teams, Discord or other"),
     ] = None,
-    send: Annotated[bool, typer.Option("--send", help="post it to TRIAGE_DIGEST_URL")] = False,
+    send: Annotated[bool, typer.Option("--send", help="post the digest to TRIAGE_DIGEST_URL")] = False,
     _database: DatabaseOption = None,
 ) -> None:
     """What broke, what got fixed and what to do in a week. Exit 1: nothing is stored; 2: no such week."""
@@ -99,15 +99,15 @@ UpgradeFormat = Literal["text", "json", "markdown"]
 
 
 def upgrade(
-    from_: Annotated[str, typer.Option("--from", metavar="VERSION", help="the release that is left")],
-    to: Annotated[str, typer.Option(metavar="VERSION", help="the release that is gone to")],
+    from_: Annotated[str, typer.Option("--from", metavar="VERSION", help="release to upgrade from")],
+    to: Annotated[str, typer.Option(metavar="VERSION", help="release to upgrade to")],
     log: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="read GPU, model and arguments out of this log")
+        Path | None, typer.Option(metavar="FILE", help="read GPU, model and arguments from this log")
     ] = None,
     gpu: Annotated[str | None, typer.Option(help="the GPU, such as H100")] = None,
     model: Annotated[str | None, typer.Option(help="the model, such as Qwen/Qwen3-8B")] = None,
     args: Annotated[str | None, typer.Option(help="options of `vllm serve`, in quotes")] = None,
-    format_: Annotated[UpgradeFormat, typer.Option("--format", help="form of the answer")] = "text",
+    format_: Annotated[UpgradeFormat, typer.Option("--format", help="output format")] = "text",
     _database: DatabaseOption = None,
 ) -> None:
     """What an upgrade fixes and breaks, for a stack or for all. Exit 0: nothing known against it; 3: wait."""
@@ -137,7 +137,7 @@ def upgrade(
 
 def config(
     _database: DatabaseOption = None,
-    format_: Annotated[ConfigFormat, typer.Option("--format", help="form of the answer")] = "text",
+    format_: Annotated[ConfigFormat, typer.Option("--format", help="output format")] = "text",
 ) -> None:
     """Every setting, its value and where it was found; secrets are not shown."""
     from app.config import PREFIX, SERVER_VARIABLE, Settings, server_address, setting_sources, settings_text

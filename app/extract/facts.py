@@ -90,7 +90,7 @@ class Evidence(Frozen):
     source: str = Field(description='"title", "body", "comment:<id>", "comment:#<position>" or "card"')
     start: int = Field(ge=0)
     end: int = Field(ge=0)
-    rule: str = Field(description="id of the rule that read it, stable over releases")
+    rule: str = Field(description="id of the extraction rule, stable across releases")
     confidence: float = Field(ge=0, le=1)
 
 
@@ -99,7 +99,7 @@ class ErrorLine(Frozen):
 
     type: str | None
     message: str
-    frame: str | None = Field(None, description="innermost distinctive place, file.py:function")
+    frame: str | None = Field(None, description="innermost distinctive frame, as file.py:function")
 
     @property
     def line(self) -> str:
@@ -111,7 +111,7 @@ class ErrorFact(ErrorLine):
     """The root-cause error: what is left when every wrapper is taken off."""
 
     wrappers: tuple[str, ...] = ()
-    other: tuple[str, ...] = Field((), description="further distinct root errors")
+    other: tuple[str, ...] = Field((), description="further distinct root-cause errors")
 
 
 class Conditions(Frozen):
@@ -136,7 +136,7 @@ class StatedChange(Frozen):
     """
 
     action: str
-    without: bool = Field(False, description="whether `action` is to be left out")
+    without: bool = Field(False, description="true if `action` is to be omitted from the setup, not added")
     command: str | None = None
 
     @property
@@ -195,7 +195,7 @@ class Regression(Frozen):
     first_failing: str | None = None
     still_failing: tuple[str, ...] = ()
     fixed_in: str | None = None
-    culprit: str | None = Field(None, description='"#12345" or a commit')
+    culprit: str | None = Field(None, description="pull request as #12345, or commit")
 
 
 class Cause(Frozen):
@@ -232,7 +232,7 @@ class PullRequestName(Frozen):
         number = (value or "").rpartition("#")[2]
         return int(number) if number.isdigit() else None
 
-    @computed_field(description="as people write it, `#1` or `owner/name#1`: what `pr` was before")
+    @computed_field(description="pull request as `#1` or `owner/name#1`; former value of `pr`")
     def pull_request(self) -> str | None:
         """The name as it stands in texts."""
         return self.pr

@@ -45,18 +45,18 @@ class CommandPart(Frozen):
 class ComposedCommand(Frozen):
     """The caller's command with one change applied."""
 
-    change: str = Field(description="the change alone, as the remedy or step says it")
-    line: str = Field(description="the whole command, to be typed as it stands")
+    change: str = Field(description="the change alone, as the workaround or step states it")
+    line: str = Field(description="the whole command, ready to be typed")
     parts: tuple[CommandPart, ...] = Field(
-        description="the same in parts: joined without those that are `removed` they are the line"
+        description="`line` in parts; the parts that are not `removed`, joined, are `line`"
     )
     source: LaunchSource = Field(
         description="`command`: typed in the log; `arguments`: made of those that the program printed; "
         "`engine`: of the engine's configuration, which lacks what only a server knows, such as its port"
     )
-    is_there: bool = Field(False, description="the command has the change already")
-    open_names: tuple[str, ...] = Field((), description="options whose value the log does not print as typed")
-    cost: str | None = Field(None, description="what the change costs, by what the setting does")
+    is_there: bool = Field(False, description="whether the command already contains the change")
+    open_names: tuple[str, ...] = Field((), description="options whose original value the log does not print")
+    cost: str | None = Field(None, description="drawback of the change; null if none is known")
 
 
 def compose_all(

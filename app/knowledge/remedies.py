@@ -40,9 +40,7 @@ class Remedy(SourcedRemedy):
     """A remedy with the sentence that states it."""
 
     quote: str = ""
-    gone: str | None = Field(
-        None, description="the setting in it that the caller's version of vLLM no longer has"
-    )
+    gone: str | None = Field(None, description="setting in it that the caller's vLLM version no longer has")
 
 
 def remedies_of(facts: Facts, *, repo: str, url: str) -> tuple[Remedy, ...]:

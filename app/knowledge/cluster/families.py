@@ -136,13 +136,13 @@ _START = pattern(
 class Family(Frozen):
     """Failures with the same error text."""
 
-    text: str = Field(description="the kind of failure, or the error's type with message or frame; its key")
+    text: str = Field(description="key of the family: failure kind, or error type with message or frame")
     reports: int
-    clusters: int = Field(description="signatures that the reports belong to")
+    clusters: int = Field(description="number of signatures among the reports")
     open_count: int
     first_seen: datetime | None
     last_seen: datetime | None
-    recent: int = Field(description="reports of the newest 28 days of the base")
+    recent: int = Field(description="reports of the newest 28 days of the stored data")
 
 
 class FamilyPage(Frozen):
@@ -150,8 +150,8 @@ class FamilyPage(Frozen):
 
     items: tuple[Family, ...]
     total: int
-    reports: int = Field(description="failures that are in a family")
-    failures: int = Field(description="failures of the repository")
+    reports: int = Field(description="number of failures that are in a family")
+    failures: int = Field(description="number of failures of the repository")
 
 
 def family_of(facts: Facts, title: str) -> str | None:

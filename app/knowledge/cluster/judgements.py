@@ -29,13 +29,13 @@ class Judgement(Frozen):
 
     id: int
     repo: str
-    a: int = Field(description="the lower number")
+    a: int = Field(description="the lower issue number")
     b: int
     verdict: Verdict
     note: str | None
     judged_at: datetime
     undone_at: datetime | None
-    undone_why: UndoneWhy | None = Field(description="undone by hand, or replaced by another judgement")
+    undone_why: UndoneWhy | None = Field(description="undone by hand or replaced; null if in force")
 
 
 def judge(

@@ -34,8 +34,8 @@ ChainKind = Literal["circular", "dead"]
 class ClusterFix(FixView):
     """The fix of the cluster, taken from the member with the most certain fix state."""
 
-    number: int = Field(description="the issue whose fix it is")
-    also: tuple[str, ...] = Field((), description="where other members differ, a sentence each")
+    number: int = Field(description="number of the issue that the fix belongs to")
+    also: tuple[str, ...] = Field((), description="how other members differ, one sentence each")
 
 
 class ClusterMember(IssueHead):
@@ -50,14 +50,14 @@ class ClusterMember(IssueHead):
     gpus: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     role: Role
-    why: str = Field(description="one sentence: what ties it to the cluster")
+    why: str = Field(description="why it is a member, in one sentence")
 
 
 class DuplicateChain(Frozen):
     """A chain of duplicates that does not end in an existing issue."""
 
-    kind: ChainKind = Field(description="`dead`: ends in an issue that is gone, not stored, or no failure")
-    numbers: tuple[int, ...] = Field(description="in the order in which each names the next")
+    kind: ChainKind = Field(description="`dead`: ends in an issue that is deleted, not stored, or no failure")
+    numbers: tuple[int, ...] = Field(description="issue numbers in the order of the chain")
     reason: str
 
 
@@ -65,13 +65,13 @@ class ClusterRemedy(SourcedRemedy):
     """An action merged over the reports that name it; other fields come from the best-ranked one."""
 
     quote: StatedValue
-    told_in: tuple[int, ...] = Field(description="numbers of the issues that report it, the best first")
+    told_in: tuple[int, ...] = Field(description="numbers of the issues that report it, best-ranked first")
     works_in: tuple[int, ...] = ()
     fails_in: tuple[int, ...] = ()
-    cost: str | None = Field(None, description="what it costs, in the words that say it")
-    votes: int = Field(0, description="visitors whom it helped, less those whom it did not")
-    reactions: int = Field(0, description="thumbs up, less thumbs down, on the comment that reports it")
-    superseded_by: str | None = Field(None, description="the released fix that makes it needless")
+    cost: str | None = Field(None, description="stated drawback, quoted; null if none is stated")
+    votes: int = Field(0, description="visitors it helped minus visitors it did not help")
+    reactions: int = Field(0, description="thumbs up minus thumbs down on the comment that reports it")
+    superseded_by: str | None = Field(None, description="released fix that makes it unnecessary")
 
 
 class NearCluster(Frozen):
@@ -82,8 +82,8 @@ class NearCluster(Frozen):
     canonical: int
     title: str
     size: int
-    score: float | None = Field(description="of the likest pair between the two")
-    pair: tuple[int, int] = Field(description="that pair: ours, theirs")
+    score: float | None = Field(description="of the most similar pair of issues")
+    pair: tuple[int, int] = Field(description="that pair's issue numbers, this cluster's first")
     reason: str
 
 

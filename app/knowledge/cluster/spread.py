@@ -28,12 +28,12 @@ class ArchitectureLift(Frozen):
 
     architecture: str
     reports: int
-    of: int = Field(description="reports of the cluster that name a GPU")
+    of: int = Field(description="number of the cluster's reports that name a GPU")
     all_reports: int
-    all_of: int = Field(description="failures of the repository that name a GPU")
-    lift: float | None = Field(description="share here by share in all; null where too few to say")
-    p: float | None = Field(description="Fisher's exact test, two-sided; null where too few to say")
-    q: float | None = Field(description="p after Benjamini-Hochberg over all clusters")
+    all_of: int = Field(description="number of the repository's failures that name a GPU")
+    lift: float | None = Field(description="cluster share / overall share; null if too few")
+    p: float | None = Field(description="Fisher's exact test, two-sided; null if too few")
+    q: float | None = Field(description="p adjusted for all clusters (Benjamini-Hochberg)")
     by_chance: ByChance
 
 
@@ -113,7 +113,7 @@ class RangeWitness(Frozen):
     url: str
     span: Regression
     agrees: bool
-    reason: str = Field("", description="where it does not agree, or names no version: with what, or what")
+    reason: str = Field("", description="why it does not agree with the range, or why it names no version")
     quotes: tuple[StatedValue, ...] = ()
 
 

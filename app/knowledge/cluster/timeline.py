@@ -33,7 +33,7 @@ class ClosedButAlive(Frozen):
     closed_at: datetime
     state_reason: str | None
     reports_since: int
-    newest: int = Field(description="number of the newest of them")
+    newest: int = Field(description="issue number of the newest of them")
     newest_at: datetime | None
     reason: str
 
@@ -170,16 +170,16 @@ class GrowingCluster(Frozen):
     """A growing cluster."""
 
     id: str
-    text: str = Field(description="the cluster's readable text, secrets masked")
+    text: str = Field(description="signature of the cluster in readable form, secrets masked")
     canonical: int
     title: str
-    size: int = Field(description="reports of all time")
-    numbers: tuple[int, ...] = Field(description="the reports of the week")
+    size: int = Field(description="number of reports of all time")
+    numbers: tuple[int, ...] = Field(description="issue numbers of the week's reports")
     reports: int
-    before: int = Field(description="reports of the weeks before, together")
-    mean_before: float = Field(description="a week; before / 8, and 1 / 8 for a cluster not seen in them")
-    p: float = Field(description="chance of so many reports or more at that mean (Poisson)")
-    q: float = Field(description="p after Benjamini-Hochberg over all clusters of the nine weeks")
+    before: int = Field(description="total reports of the 8 weeks before")
+    mean_before: float = Field(description="mean per week: before / 8, or 1 / 8 if there were none")
+    p: float = Field(description="probability of at least this many reports at that mean (Poisson)")
+    q: float = Field(description="p adjusted for all clusters of the nine weeks (Benjamini-Hochberg)")
 
 
 def weeks_covered(first: datetime | None, week: IsoWeek) -> int:

@@ -61,17 +61,17 @@ class ClusterSummary(Frozen):
     )
     repo: str
     canonical: int = Field(description="number of the issue with the most evidence, not the oldest")
-    title: str = Field(description="the canonical issue's")
-    size: int = Field(description="reports, the canonical one among them")
+    title: str = Field(description="title of the canonical issue")
+    size: int = Field(description="number of reports, including the canonical issue")
     open_count: int
     first_seen: datetime | None
     last_seen: datetime | None
-    failure_kind: FailureKind = Field(description="that of most of its reports")
+    failure_kind: FailureKind = Field(description="most frequent failure kind of its reports")
     fix: ClusterFix | None = None
-    workaround_count: int = Field(description="actions reported to work or to help in part, each once")
-    is_alive: bool = Field(False, description="its issues are closed, and new reports came after that")
-    recent: int = Field(0, description="reports of the newest 28 days of the base")
-    trend: Trend | None = Field(None, description="null for a single report")
+    workaround_count: int = Field(description="distinct actions that helped, at least in part")
+    is_alive: bool = Field(False, description="whether new reports came after its issues were closed")
+    recent: int = Field(0, description="reports of the newest 28 days of the stored data")
+    trend: Trend | None = Field(None, description="reports over time; null for a single report")
 
     @computed_field(description="former name of `failure_kind`", json_schema_extra=FORMER)
     def kind(self) -> FailureKind:
@@ -93,17 +93,17 @@ class ClusterDetail(ClusterSummary):
     """A cluster with all details."""
 
     canonical_reason: str
-    also: tuple[str, ...] = Field((), description="other clusters that hold the signature asked for")
-    signature_ids: tuple[str, ...] = Field((), description="root signatures of its reports")
-    members: tuple[ClusterMember, ...] = Field(description="the canonical one first, then the newest first")
+    also: tuple[str, ...] = Field((), description="other clusters with the requested signature")
+    signature_ids: tuple[str, ...] = Field((), description="signature ids of its reports' root causes")
+    members: tuple[ClusterMember, ...] = Field(description="canonical issue first, then newest first")
     chains: tuple[DuplicateChain, ...] = ()
     versions: tuple[ValueReports, ...] = ()
     gpus: tuple[ArchitectureLift, ...] = ()
     models: tuple[ValueReports, ...] = Field((), description="model families")
     backends: tuple[BackendReports, ...] = ()
     workarounds: tuple[ClusterRemedy, ...] = ()
-    regression: Regression | None = Field(None, description="the narrowest range its reports agree on")
-    witnesses: tuple[RangeWitness, ...] = Field((), description="reports that state a range")
+    regression: Regression | None = Field(None, description="narrowest range its reports agree on")
+    witnesses: tuple[RangeWitness, ...] = Field((), description="reports that state a regression range")
     disagreements: tuple[RangeWitness, ...] = ()
     not_merged: tuple[NearCluster, ...] = ()
     closed_but_alive: ClosedButAlive | None = None

@@ -72,9 +72,9 @@ class Why(Frozen):
 class MatchLine(Frozen):
     """A line of a stored issue's own text, secrets masked."""
 
-    number: int = Field(description="counts from 1 in the issue's body")
+    number: int = Field(description="line number in the issue's body, from 1")
     text: str
-    role: LineRole = Field(description="the root error's line, its frame, a wrapper, or a line before it")
+    role: LineRole = Field(description="root error, its frame, a wrapper, or context before it")
 
 
 class CommonIssue(Frozen):
@@ -90,7 +90,7 @@ class CommonIssue(Frozen):
 class Match(CommonIssue):
     """A stored issue that may be the same failure."""
 
-    score: float = Field(ge=0, le=1, description="calibrated chance that it is the same failure")
+    score: float = Field(ge=0, le=1, description="calibrated probability that it is the same failure")
     band: MatchBand
     why: Why
     workarounds: tuple[Remedy, ...] = ()
@@ -99,8 +99,8 @@ class Match(CommonIssue):
     signature_id: str | None = None
     excerpt: tuple[MatchLine, ...] = Field(
         (),
-        description="the issue's lines that name the error, to be read beside the log's; only for the first "
-        "match and only if the verdict is not `unknown`, empty otherwise and where the body does not name it",
+        description="the issue's lines that name the error; only for the first match; empty if the verdict "
+        "is `unknown` or the body does not name the error",
     )
 
 
@@ -141,12 +141,12 @@ class CommonCause(Cause):
 class CommonError(Frozen):
     """A known kind of error: many issues share the message, no single one is known to be the same failure."""
 
-    reports: int = Field(description="issues whose text holds the message")
-    text: str = Field(description="the message, secrets masked")
-    issues: tuple[CommonIssue, ...] = Field((), description="those that share most with the log first")
-    causes: tuple[CommonCause, ...] = Field((), description="what they name as cause, stated ones first")
-    workarounds: tuple[Remedy, ...] = Field((), description="what helped in most of them first")
-    signature_id: str | None = Field(None, description="the cluster that most of them are in")
+    reports: int = Field(description="number of issues whose text contains the message")
+    text: str = Field(description="error message, secrets masked")
+    issues: tuple[CommonIssue, ...] = Field((), description="most similar to the log first")
+    causes: tuple[CommonCause, ...] = Field((), description="causes they name, stated ones first")
+    workarounds: tuple[Remedy, ...] = Field((), description="most often reported first")
+    signature_id: str | None = Field(None, description="cluster of most of these issues")
 
 
 class ModelValue(Frozen):
@@ -154,17 +154,17 @@ class ModelValue(Frozen):
 
     field: str = Field(description="error.message, cause, versions.vllm, models, backends.…")
     value: str
-    quote: str = Field(description="the line, which holds the model's words letter by letter")
+    quote: str = Field(description="line of the log that contains the model's words verbatim")
     line: int
-    certainty: str = Field("", description="of a cause: stated or hypothesis")
+    certainty: str = Field("", description="for a cause: `stated` or `hypothesis`")
 
 
 class ModelReading(Frozen):
     """What the operator's language model adds to the answer."""
 
     model: str | None = None
-    values: tuple[ModelValue, ...] = Field((), description="those that the rest of the answer does not have")
-    fault: str = Field("", description="why it was not asked in time or gave no answer; empty otherwise")
+    values: tuple[ModelValue, ...] = Field((), description="values that the rest of the answer lacks")
+    fault: str = Field("", description="why the model gave no answer; empty if it did")
 
 
 class Diagnosis(Frozen):
@@ -181,40 +181,38 @@ class Diagnosis(Frozen):
     workarounds: tuple[Remedy, ...] = ()
     remedies_from: RemedySource = Field(
         "matches",
-        description="whose the remedies are: the matches', other reports' of the first match's cluster, or "
-        "those of another failure that was raised at the same place",
+        description="source of `workarounds`: the matches, other reports in the first match's cluster, or "
+        "another failure raised at the same place",
     )
     next_steps: tuple[NextStep, ...] = ()
     composed: tuple[ComposedCommand, ...] = Field(
         (),
-        description="the command that was run, as in the log, with a remedy's or a step's change in it",
+        description="the command that was run with the change of a workaround or step applied",
     )
     stack: str = Field(
-        "", description="version, GPU, model and arguments of the run, as `stack=` of lists takes them"
+        "", description="version, GPU, model and arguments of the run, in the format of the `stack` parameter"
     )
     index: IndexState
     took_ms: float
-    headline: str = Field(description="what failed and the verdict, in one line of at most 240 characters")
+    headline: str = Field(description="one-line summary of failure and verdict, at most 240 characters")
     outcome: RunOutcome = Field(
         "none",
-        description="stopped: the program ended; not_started: it never came up; refused: a request failed",
+        description="stopped: the program ended; not_started: start-up failed; refused: a request failed",
     )
-    failure: Failure | None = Field(None, description="the kind of failure, where one of about 60 is known")
+    failure: Failure | None = Field(None, description="kind of failure, one of about 60; null if unknown")
     is_vllm: bool | None = Field(
-        None, description="whether vLLM printed the log; null where it is too short to know"
+        None, description="whether vLLM printed the log; null if it is too short to decide"
     )
     common: CommonError | None = Field(
-        None, description="for `unknown` and `related`: the kind of error, where many issues share it"
+        None, description="error shared by many issues; only for `unknown` and `related`"
     )
     chain: tuple[OtherError, ...] = Field(
-        (), description="errors that were raised on top of the root cause, the nearest first"
+        (), description="errors raised as a consequence of the root cause, nearest first"
     )
-    advice: tuple[QuotedAdvice, ...] = Field((), description="what the error's own message says to do")
-    repo: str = Field(
-        "", description="the default repository: its releases are what `vllm_version` is compared with"
-    )
+    advice: tuple[QuotedAdvice, ...] = Field((), description="instructions in the error message itself")
+    repo: str = Field("", description="default repository, with whose releases `vllm_version` is compared")
     is_question: bool = Field(
-        False, description="a question in words, answered by words and not by a log: never `same`"
+        False, description="whether the input is a question rather than a log; its verdict is never `same`"
     )
     issue_draft: str = Field(
         "",
@@ -225,7 +223,7 @@ class Diagnosis(Frozen):
     model_reading: ModelReading | None = Field(
         None,
         exclude_if=lambda value: value is None,
-        description="with `read_by_model`, where the operator allows it: what a language model adds",
+        description="reading by the operator's language model; only with `read_by_model`",
     )
 
     @property

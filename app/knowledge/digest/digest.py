@@ -88,29 +88,29 @@ class AreaCount(ValueCount):
     """Number of reports with a value, this week and before."""
 
     field: str = Field(description="the fact: `failure_kind`, `gpus`, or `backends.` and a backend's role")
-    before: int = Field(description="reports of the 8 weeks before, together")
-    mean_before: float | None = Field(description="a week, of the 8 before; null where the base is younger")
+    before: int = Field(description="total reports of the 8 weeks before")
+    mean_before: float | None = Field(description="per week, of the 8 before; null if data is missing")
 
 
 class DataState(Frozen):
     """How complete the stored data is for the week."""
 
-    until: datetime | None = Field(description="up to when there is data: newest whole sync or newest issue")
-    is_over: bool = Field(description="the data covers the whole week")
-    estimated: int = Field(description="issues of the week whose source calls their date an estimate")
-    undated: int = Field(description="stored issues without a date; they are in no week")
-    newest_release: str | None = Field(description="newest full release published by the end of the week")
+    until: datetime | None = Field(description="end of the data: newest complete sync or issue")
+    is_over: bool = Field(description="whether the data covers the whole week")
+    estimated: int = Field(description="number of the week's issues with an estimated date")
+    undated: int = Field(description="number of stored issues without a date, which are in no week")
+    newest_release: str | None = Field(description="newest full release by the end of the week")
     newest_release_at: datetime | None = None
-    are_fixes_known: bool = Field(True, description="false where no releases or no pull requests are stored")
+    are_fixes_known: bool = Field(True, description="false if no releases or no pull requests are stored")
 
 
 class Advice(Frozen):
     """One line of advice."""
 
     kind: AdviceKind
-    whom: str = Field(description="whom it concerns")
-    action: str = Field(description="what to do, in words")
-    command: str = Field("", description="what to write, where there is something to write")
+    whom: str = Field(description="who is affected")
+    action: str = Field(description="recommended action, in words")
+    command: str = Field("", description="command to type; empty if there is none")
     number: int
     url: str
 
@@ -120,9 +120,9 @@ class Digest(Frozen):
 
     repo: str
     week: str
-    days: str = Field(description="the week's days in words")
+    days: str = Field(description="first and last day of the week, in words")
     start: datetime
-    end: datetime = Field(description="the first moment after the week")
+    end: datetime = Field(description="end of the week, exclusive")
     previous: str | None = Field(description="the nearest earlier week with issues")
     next: str | None = Field(description="the nearest later week with issues")
     headline: str
@@ -130,21 +130,21 @@ class Digest(Frozen):
     data: DataState
     issues: int
     failures: int
-    issues_before: int = Field(description="of the week before")
+    issues_before: int = Field(description="number of issues opened in the week before")
     failures_before: int
-    weeks_before: int = Field(description="whole weeks that the base has before this one, at most 8")
-    weeks: tuple[WeekCount, ...] = Field(description="the newest last: this week")
+    weeks_before: int = Field(description="number of complete weeks of data before this one, at most 8")
+    weeks: tuple[WeekCount, ...] = Field(description="oldest first; the last is this week")
     kinds: tuple[ValueCount, ...] = ()
-    hardware: tuple[ValueCount, ...] = Field((), description="in how many reports each GPU or CPU is named")
+    hardware: tuple[ValueCount, ...] = Field((), description="number of reports that name each GPU or CPU")
     without_hardware: int
     areas: tuple[AreaCount, ...] = ()
-    reports: tuple[WeekReport, ...] = Field((), description="every failure of the week, the newest first")
+    reports: tuple[WeekReport, ...] = Field((), description="all failures of the week, newest first")
     decisions: tuple[Judgement, ...] = Field(
-        (), description="what people judged in the week and is in force, the newest first"
+        (), description="judgements made in the week and still in force, newest first"
     )
-    clusters: tuple[ClusterNews, ...] = Field((), description="those with other reports, the most new first")
-    repeated_total: int = Field(description="failures of the week that have other reports")
-    failures_total: int = Field(description="failures of the week, each once, however often it was reported")
+    clusters: tuple[ClusterNews, ...] = Field((), description="failures with other reports, most new first")
+    repeated_total: int = Field(description="number of the week's failures with other reports")
+    failures_total: int = Field(description="number of distinct failures of the week")
     growing: tuple[GrowingCluster, ...] = ()
     growing_tested: int
     regressions: tuple[VersionNews, ...] = ()

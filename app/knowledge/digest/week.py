@@ -79,14 +79,14 @@ class ClusterNews(Frozen):
     text: str
     canonical: int
     title: str
-    reports: int = Field(description="of the week")
-    numbers: tuple[int, ...] = Field(description="of the week's reports")
-    size: int = Field(description="reports of all time")
-    is_new: bool = Field(description="first reported in the week")
-    workarounds: tuple[Remedy, ...] = Field((), description="the one to try first, of any of its reports")
-    fix: FixView | None = Field(None, description="of the report that knows most of it")
+    reports: int = Field(description="number of reports in the week")
+    numbers: tuple[int, ...] = Field(description="issue numbers of the week's reports")
+    size: int = Field(description="number of reports of all time")
+    is_new: bool = Field(description="whether it was first reported in the week")
+    workarounds: tuple[Remedy, ...] = Field((), description="best of all its reports; empty if none is known")
+    fix: FixView | None = Field(None, description="as the report with the most certain fix state has it")
 
-    @computed_field(description="former name of the first of `workarounds`", json_schema_extra=FORMER)
+    @computed_field(description="former name of `workarounds[0]`", json_schema_extra=FORMER)
     def remedy(self) -> Remedy | None:
         """The best remedy, if any."""
         return next(iter(self.workarounds), None)
@@ -130,16 +130,16 @@ class AliveNews(Frozen):
     text: str
     canonical: int
     title: str
-    alive: ClosedButAlive = Field(description="what came after it was closed, of the week only")
-    numbers: tuple[int, ...] = Field(description="of the week's reports")
+    alive: ClosedButAlive = Field(description="reports of this week that came after it was closed")
+    numbers: tuple[int, ...] = Field(description="issue numbers of the week's reports")
 
 
 class UnremediedNews(DigestIssue):
     """A failure of the week without remedy or fix, represented by its report with the most hits."""
 
     cluster: str | None
-    numbers: tuple[int, ...] = Field(description="of all the week's reports of this failure")
-    hits: int = Field(description="1 for each of these reports, and their comments and reactions to date")
+    numbers: tuple[int, ...] = Field(description="issue numbers of the week's reports of this failure")
+    hits: int = Field(description="reports plus their comments and reactions to date")
 
 
 CHART_WEEKS = 13

@@ -20,9 +20,9 @@ class FixElsewhere(PullRequestName):
 
     repo: str
     state: Literal["merged", "open", "closed", "unknown"] = Field(
-        description="unknown while it is not stored"
+        description="state of the pull request; `unknown` if it is not stored"
     )
-    released_in: str | None = Field(None, description="first release of `repo` known to hold it")
+    released_in: str | None = Field(None, description="first release of `repo` known to contain the fix")
 
 
 class FixView(Fix):
@@ -30,9 +30,9 @@ class FixView(Fix):
 
     for_you: ForYou | None = None
     earliest_possible: str | None = Field(
-        None, description="merged, but no release is known to hold it: the first one that can"
+        None, description="first release that can contain a merged, unreleased fix"
     )
-    also_in: tuple[str, ...] = Field((), description="further releases known to hold it, such as back-ports")
+    also_in: tuple[str, ...] = Field((), description="further releases with the fix, such as back-ports")
     elsewhere: FixElsewhere | None = Field(
         None,
         description="where the fix is another repository's: `released_in` is then null, since no release of "

@@ -103,32 +103,31 @@ class IssueQuery(Frozen):
     """The filters of a list, combined with AND. A value that does not occur matches nothing."""
 
     q: Annotated[str, Field(max_length=500)] = Field(
-        "", description="words, an error line, a flag, or #number"
+        "", description="search text: words, an error line, a flag, or #number"
     )
     gpu: Text = None
     arch: Text = Field(None, description="GPU architecture, such as Hopper")
-    model: Text = Field(None, description="a family such as qwen, or a name")
+    model: Text = Field(None, description="model family, such as qwen, or model name")
     backend: Text = None
     error_type: Text = None
     failure_kind: Annotated[FailureKind | None, or_blank(FailureKind)] = None
     kind: Annotated[FailureKind | None, or_blank(FailureKind)] = Field(
         None, description="former name of `failure_kind`", json_schema_extra=FORMER
     )
-    vllm_version: Annotated[Text, AfterValidator(check_version)] = Field(None, description="one that fails")
+    vllm_version: Annotated[Text, AfterValidator(check_version)] = Field(None, description="failing version")
     state: Annotated[IssueState | None, or_blank(IssueState)] = None
     label: Text = None
     has_workaround: Annotated[bool | None, or_blank(bool)] = None
     has_regression: Annotated[bool | None, or_blank(bool)] = None
     since: Annotated[
         datetime | None, BeforeValidator(_no_seconds), or_blank(datetime | date), AfterValidator(_utc)
-    ] = Field(None, description="opened at or after this day or time")
+    ] = Field(None, description="only issues opened at or after this date or time")
     updated_since: Annotated[
         datetime | None, BeforeValidator(_no_seconds), or_blank(datetime | date), AfterValidator(_utc)
-    ] = Field(None, description="changed on GitHub at or after this day or time")
+    ] = Field(None, description="only issues updated on GitHub at or after this date or time")
     sort: Annotated[Sort | None, or_blank(Sort)] = Field(
         None,
-        description="by relevance where there are words, else the newest first; `updated`, `comments` and "
-        "`reactions`: the latest change, the most of them first",
+        description="descending; default: relevance with `q`, otherwise creation date",
     )
 
     @model_validator(mode="before")
@@ -156,19 +155,19 @@ class ListedIssue(IssueHead):
     created_at: datetime | None
     updated_at: datetime | None
     dates_estimated: bool = Field(
-        description="whether the file it came from says that its dates are estimates"
+        description="whether the dates are estimates, according to the imported file"
     )
     gpus: tuple[str, ...]
     models: tuple[str, ...]
     backends: dict[str, tuple[str, ...]]
     versions: dict[str, str | None]
-    error: ErrorLine | None = Field(description="the root cause; its message is cut")
+    error: ErrorLine | None = Field(description="root-cause error; its message may be cut")
     has_regression: bool
-    workarounds: tuple[SourcedRemedy, ...] = Field(description="the best that are known, none that failed")
+    workarounds: tuple[SourcedRemedy, ...] = Field(description="best-ranked first; none that failed")
     vllm_version: str | None = Field(description="former name of `versions.vllm`", json_schema_extra=FORMER)
     error_type: str | None = Field(description="former name of `error.type`", json_schema_extra=FORMER)
     remedy: ListedRemedy | None = Field(
-        description="former name of the first of `workarounds`", json_schema_extra=FORMER
+        description="former name of `workarounds[0]`", json_schema_extra=FORMER
     )
     fix: FixView | None
     summary: str
@@ -379,8 +378,8 @@ STEPS = 12
 class Trend(Frozen):
     """Reports of a failure over time."""
 
-    reports: tuple[int, ...] = Field(description="in equal parts of the time between first and last report")
-    first_version: str | None = Field(description="the lowest version of vLLM that they name")
+    reports: tuple[int, ...] = Field(description="counts for equal periods, first to last report")
+    first_version: str | None = Field(description="lowest vLLM version that the reports name")
     last_version: str | None
 
 

@@ -51,7 +51,7 @@ class ReportFact(Frozen):
     field: str
     label: str
     value: str
-    is_literal: bool = Field(description="whether the value's figures stand so in its quotes; else derived")
+    is_literal: bool = Field(description="whether its quotes contain the figures; false if derived")
     quotes: tuple[Quote, ...] = ()
 
 
@@ -115,11 +115,11 @@ class Report(GitHubFacts):
     fix: FixView
     fix_quotes: tuple[Quote, ...] = ()
     regression: tuple[ReportFact, ...] = ()
-    findings: Findings = Field(default_factory=Findings, description="what the text states beside the facts")
+    findings: Findings = Field(default_factory=Findings, description="statements beyond the facts")
     graph: Graph
     timeline: tuple[Moment, ...] = ()
     not_known: tuple[NotKnown, ...] = ()
-    as_of: datetime | None = Field(description="when the repository's newest complete sync ended")
+    as_of: datetime | None = Field(description="end of the newest complete sync of the repository")
 
 
 ALIKE_MAX = 12

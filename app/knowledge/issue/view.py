@@ -50,10 +50,10 @@ class GitHubFacts(Frozen):
     gone_at: datetime | None = None
     gone_reason: str | None = None
     participants: int | None = Field(
-        None, description="people who wrote the issue and its comments; null unless all of them are stored"
+        None, description="number of authors, comments included; null unless all comments are stored"
     )
     dates_estimated: bool = Field(
-        False, description="whether the file it came from says that its dates are estimates"
+        False, description="whether the dates are estimates, according to the imported file"
     )
     body: str
 
@@ -70,8 +70,8 @@ class ClusterLine(Frozen):
 class Measurement(Frozen):
     """A measured change in a report of a slowdown."""
 
-    metric: str = Field(description="what was measured, such as TTFT P99")
-    change: str = Field(description="by how much it changed, as it is written")
+    metric: str = Field(description="measured quantity, such as TTFT P99")
+    change: str = Field(description="amount of the change, as written")
     quote: str
 
 
@@ -88,7 +88,7 @@ class Findings(Frozen):
 
     measurements: tuple[Measurement, ...] = ()
     partial_fix: PartialFix | None = None
-    proposal: str | None = Field(None, description="how a fix that the report proposes begins; not proven")
+    proposal: str | None = Field(None, description="beginning of a fix that the report proposes; unconfirmed")
 
 
 class IssueAnswer(GitHubFacts):
@@ -97,9 +97,9 @@ class IssueAnswer(GitHubFacts):
     facts: Facts | None
     fix: FixView
     findings: Findings = Field(default_factory=Findings, description="what the text states beside the facts")
-    cluster: ClusterLine | None = Field(None, description="null for what reports no failure")
+    cluster: ClusterLine | None = Field(None, description="null if the issue reports no failure")
     votes: dict[Signal, VoteCount] = Field(
-        default_factory=dict, description="for each signal how many visitors are for it, and against"
+        default_factory=dict, description="votes for and against, by signal"
     )
 
 

@@ -27,7 +27,7 @@ class StatedValue(Quote):
 
     field: str
     value: str
-    at: datetime | None = Field(description="when it was written")
+    at: datetime | None = Field(description="time at which it was written")
 
 
 class StatedRemedy(SourcedRemedy):
@@ -46,21 +46,21 @@ class VersionIssue(IssueHead):
     updated_at: datetime | None
     error: ErrorLine | None = None
     weight: int = Field(
-        description="of its reports: 1, and for each other report of the failure 4, reaction 2, comment 1"
+        description="1, plus 4 for each other report of the failure, 2 for each reaction, 1 for each comment"
     )
     duplicates: int
-    reports: int = Field(1, description="of its cluster, itself among them")
+    reports: int = Field(1, description="number of reports in its cluster, including this one")
     comments: int
     reactions: int
     fix: FixView
     regression: Regression | None = None
     remedy: StatedRemedy | None = Field(
-        None, description="the one to try first; former name of `workarounds`", json_schema_extra=FORMER
+        None, description="former name of `workarounds[0]`", json_schema_extra=FORMER
     )
-    quotes: tuple[StatedValue, ...] = Field((), description="the words that put it here")
-    newest: StatedValue | None = Field(None, description="newest of version, range, remedy and fix")
+    quotes: tuple[StatedValue, ...] = Field((), description="evidence that the version has the failure")
+    newest: StatedValue | None = Field(None, description="newest on version, range, workaround and fix")
 
-    @computed_field(description="the one to try first, if any is known")
+    @computed_field(description="best-ranked workaround; empty if none is known")
     def workarounds(self) -> tuple[Remedy, ...]:
         """The remedy as the type used in all answers."""
         return (Remedy.based_on(self.remedy, quote=self.remedy.quote.text),) if self.remedy else ()

@@ -62,8 +62,8 @@ class CulpritGuess(Frozen):
     title: str
     url: str
     merged_at: datetime
-    names: tuple[str, ...] = Field(description="what its title names of the error's frame or the backends")
-    of: int = Field(description="how many merged between the two versions")
+    names: tuple[str, ...] = Field(description="parts of the error's frame or backends that its title names")
+    of: int = Field(description="number of pull requests merged between the two versions")
 
 
 class KnownIssue(VersionIssue):
@@ -74,7 +74,7 @@ class KnownIssue(VersionIssue):
     """
 
     basis: Basis
-    standing: Standing = Field(description="`merged`: no release is known to hold the fix")
+    standing: Standing = Field(description="`merged`: no release is known to contain the fix")
 
 
 class RegressionItem(VersionIssue):
@@ -91,12 +91,12 @@ class KnownPage(Frozen):
     """Known issues of a version: those reported in it first, then the others, each by weight."""
 
     version: str
-    is_ordered: bool = Field(description="false for a commit or a build without a tag: only its own reports")
+    is_ordered: bool = Field(description="false for a commit or untagged build: only its own reports")
     items: tuple[KnownIssue, ...]
     total: int
-    reported: int = Field(0, description="of all: reported to fail in this very version")
-    began: int = Field(0, description="of all that are listed, those said to have begun in it")
-    closed: int = Field(description="further ones, closed without a known fix")
+    reported: int = Field(0, description="number of failures reported in exactly this version")
+    began: int = Field(0, description="number of listed failures that began in this version")
+    closed: int = Field(description="number of further failures, closed without a known fix")
 
 
 class RegressionPage(Frozen):

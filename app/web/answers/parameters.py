@@ -22,12 +22,12 @@ from app.web.deps import Services, ServicesDep
 Number = Annotated[int, Path(ge=1, le=NUMBER_MAX)]
 Version = Annotated[
     str | None,
-    Query(max_length=100, description="see the fix from this vLLM version"),
+    Query(max_length=100, description="vLLM version you run; sets `fix.for_you`"),
     AfterValidator(none_if_blank),
     AfterValidator(check_version),
 ]
 RepoName = Annotated[str | None, Field(max_length=140, pattern=f"^{REPO_NAME.pattern}$")]
-RepoQuery = Annotated[RepoName, Query(description="owner/name; the default repository without it")]
+RepoQuery = Annotated[RepoName, Query(description="owner/name; default: the default repository")]
 
 
 async def _chosen_repo(services: ServicesDep, repo: RepoQuery = None) -> str:
@@ -161,7 +161,7 @@ Raises:
 """
 
 CursorText = Annotated[
-    str | None, Query(max_length=200, description="`next_cursor` of the page before, as it was given")
+    str | None, Query(max_length=200, description="`next_cursor` of the previous page, unchanged")
 ]
 
 _ANY_REPO = " (any stored repository)"

@@ -36,16 +36,16 @@ class DiagnoseOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    vllm_version: VersionText = Field(None, description="the version that failed, when the log does not say")
-    gpu: HintText = Field(None, description="the GPU, when the log does not say")
-    model: HintText = Field(None, description="the model, when the log does not say")
-    limit: int = Field(LIMIT_DEFAULT, ge=1, le=50, description="most matches to return")
-    exclude: list[IssueNumber] = Field([], max_length=1000, description="issue numbers to leave out")
+    vllm_version: VersionText = Field(None, description="version that failed, if the log does not print it")
+    gpu: HintText = Field(None, description="GPU, if the log does not print it")
+    model: HintText = Field(None, description="model, if the log does not print it")
+    limit: int = Field(LIMIT_DEFAULT, ge=1, le=50, description="maximum number of matches to return")
+    exclude: list[IssueNumber] = Field([], max_length=1000, description="issue numbers to exclude")
     keep: bool = Field(
-        False, description="keep the masked log and its answer for some days, on a page only you know"
+        False, description="keep the masked log and its answer for some days on an unlisted page"
     )
     read_by_model: bool = Field(
-        False, description="have the operator's language model read the masked log too, where it may"
+        False, description="also have the operator's language model read the masked log, if configured"
     )
 
 
@@ -81,9 +81,9 @@ class IssueDocument(Facts, GitHubFacts):
 
     read: bool
     fix: FixView | None
-    cluster: ClusterLine | None = Field(None, description="null for what reports no failure")
+    cluster: ClusterLine | None = Field(None, description="null if the issue reports no failure")
     votes: dict[Signal, VoteCount] = Field(
-        default_factory=dict, description="for each signal how many visitors are for it, and against"
+        default_factory=dict, description="votes for and against, by signal"
     )
 
 
@@ -111,11 +111,11 @@ class FieldFault(BaseModel):
 class Problem(BaseModel):
     """An error as RFC 9457 writes it (`application/problem+json`)."""
 
-    type: str = Field(description="kind of problem, as a URI reference", examples=["about:blank"])
-    title: str = Field(description="the kind in words")
+    type: str = Field(description="problem type, as a URI reference", examples=["about:blank"])
+    title: str = Field(description="short summary of the problem type")
     status: int
-    detail: str = Field(description="what happened, the limit, the way out")
-    errors: list[FieldFault] | None = Field(None, description="the fields at fault, where there are some")
+    detail: str = Field(description="what happened, which limit applies, and how to fix it")
+    errors: list[FieldFault] | None = Field(None, description="invalid fields, if any")
 
 
 class Alive(BaseModel):
@@ -126,11 +126,11 @@ class Alive(BaseModel):
 class ApiIndex(BaseModel):
     """The routes of the API, and where they are described."""
 
-    version: str = Field(description="of the program")
+    version: str = Field(description="version of vLLM Triage")
     openapi: str = "/openapi.json"
     docs: str = "/docs"
     guide: str = "/guide"
-    routes: dict[str, str] = Field(description="by operation id the method and the address")
+    routes: dict[str, str] = Field(description="method and path by operation id")
 
 
 class Ready(BaseModel):
@@ -138,14 +138,14 @@ class Ready(BaseModel):
 
     status: Literal["ready"] = "ready"
     as_of: datetime | None = Field(
-        description="when the default repository's newest complete sync ended; null before the first"
+        description="end of the newest complete sync of the default repository; null before the first"
     )
-    age_s: int | None = Field(description="seconds since then")
-    is_stale: bool = Field(False, description="whether that is more than 24 hours ago, or never was")
-    issues: int = Field(0, description="issues stored of the default repository")
-    is_syncing: bool = Field(False, description="whether a sync runs now, in any process")
+    age_s: int | None = Field(description="seconds since `as_of`")
+    is_stale: bool = Field(False, description="whether `as_of` is null or more than 24 hours ago")
+    issues: int = Field(0, description="number of stored issues of the default repository")
+    is_syncing: bool = Field(False, description="whether a sync is running, in any process")
     repositories: tuple[Freshness, ...] = Field(
-        (), description="each configured repository: freshness, how its newest sync ended, where it stands"
+        (), description="freshness, latest sync outcome and progress of each configured repository"
     )
 
 
@@ -153,5 +153,5 @@ class Taken(BaseModel):
     """What became of a webhook delivery."""
 
     status: Literal["stored", "seen", "ignored", "accepted"] = Field(
-        description="stored; taken before; of no interest here; or still waiting for the database"
+        description="`stored`, already received, ignored, or waiting for the database"
     )

@@ -161,7 +161,7 @@ def _add_resources(server: TriageServer, services: Services) -> None:
         name="repo_issue",
         mime_type=MARKDOWN_TYPE,
         title="Report on an issue of any repository",
-        description="The same for another repository.",
+        description="Report on an issue of another configured repository, as Markdown.",
     )
     def repo_issue(owner: str, name: str, number: ResourceNumber) -> str:
         return cut_markdown(issue_report(services, f"{owner}/{name}", number), RESOURCE_CHARS_MAX)

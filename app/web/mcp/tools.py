@@ -71,28 +71,28 @@ LogText = Annotated[
 ]
 Hint = Annotated[str, BeforeValidator(_clean), Field(max_length=300)]
 VersionHint = Annotated[
-    Hint | None, Field(description="the vLLM version that runs, such as 0.19.0; the fix is seen from it")
+    Hint | None, Field(description="vLLM version in use, such as 0.19.0; decides whether an upgrade helps")
 ]
-GpuHint = Annotated[Hint | None, Field(description="the GPU, such as H100, where the log does not say")]
+GpuHint = Annotated[Hint | None, Field(description="GPU, such as H100; used if the log does not print it")]
 ModelHint = Annotated[
-    Hint | None, Field(description="the model, such as Qwen/Qwen3-8B, where the log does not say")
+    Hint | None, Field(description="model, such as Qwen/Qwen3-8B; used if the log does not print it")
 ]
 GpuFilter = Annotated[Hint | None, Field(description="only issues with this GPU, such as H100")]
-ModelFilter = Annotated[Hint | None, Field(description="only issues of this model or family, such as qwen")]
+ModelFilter = Annotated[Hint | None, Field(description="only issues with this model or family, such as qwen")]
 BackendFilter = Annotated[
-    Hint | None, Field(description="only issues of this backend or quantization, such as FlashInfer or fp8")
+    Hint | None, Field(description="only issues with this backend or quantization, such as FlashInfer or fp8")
 ]
 VersionFilter = Annotated[Hint | None, Field(description="only issues that fail in this vLLM version")]
-Limit = Annotated[int, Field(ge=1, le=50, description="most issues to return")]
-RepoName = Annotated[Hint | None, Field(description="owner/name; the default repository without it")]
-Number = Annotated[int, Field(ge=1, le=NUMBER_MAX, description="the issue's number on GitHub, without #")]
+Limit = Annotated[int, Field(ge=1, le=50, description="maximum number of issues")]
+RepoName = Annotated[Hint | None, Field(description="owner/name; default: the default repository")]
+Number = Annotated[int, Field(ge=1, le=NUMBER_MAX, description="issue number on GitHub, without #")]
 ResourceNumber = Annotated[int, Field(ge=1, le=NUMBER_MAX)]
 MaxChars = Annotated[
     int,
     Field(
         ge=MIN_ANSWER_CHARS,
         le=MAX_ANSWER_CHARS,
-        description="the most characters of the whole answer; `truncated` counts what was cut",
+        description="maximum length of the answer in characters; `truncated` counts what was cut",
     ),
 ]
 
@@ -133,7 +133,7 @@ class Tools:
     def search_issues(
         self,
         query: Annotated[
-            Hint, Field(description="words, an error line, a flag or #number; empty where filters say enough")
+            Hint, Field(description="words, an error line, a flag or #number; may be empty with a filter")
         ],
         gpu: GpuFilter = None,
         model: ModelFilter = None,
@@ -192,7 +192,7 @@ class Tools:
 
     def known_issues_of_version(
         self,
-        version: Annotated[Hint, Field(description="a release such as 0.19.0, a build, or a commit")],
+        version: Annotated[Hint, Field(description="vLLM release such as 0.19.0, build, or commit")],
         limit: Limit = 10,
         max_chars: MaxChars = DEFAULT_ANSWER_CHARS,
     ) -> CallToolResult:
@@ -212,8 +212,8 @@ class Tools:
 
     def compare_versions(
         self,
-        from_version: Annotated[Hint, Field(description="the release that is left, such as 0.21.0")],
-        to_version: Annotated[Hint, Field(description="the release that is gone to, such as 0.24.0")],
+        from_version: Annotated[Hint, Field(description="release to upgrade from, such as 0.21.0")],
+        to_version: Annotated[Hint, Field(description="release to upgrade to, such as 0.24.0")],
         gpu: GpuHint = None,
         model: ModelHint = None,
         args: Annotated[Hint | None, Field(description="options of `vllm serve`; empty for none")] = None,

@@ -37,18 +37,18 @@ FAMILIES_LISTED, PAGE_FAMILIES = 12, 100
 
 router = api_router("signatures")
 
-SignatureId = Annotated[str, Path(max_length=100, description="such as s1-0123456789ab")]
+SignatureId = Annotated[str, Path(max_length=100, description="signature id, such as s1-0123456789ab")]
 _ID = r"^s\d{1,3}-[0-9a-f]{4,32}$"
-Via = Annotated[str | None, Query(max_length=40, pattern=_ID, description="the signature that led here")]
+Via = Annotated[str | None, Query(max_length=40, pattern=_ID, description="signature that redirected here")]
 Sort = Literal["size", "recent", "growing"]
 
 
-Family = Annotated[str, Query(max_length=120, description="only those with a report of this family")]
+Family = Annotated[str, Query(max_length=120, description="with a report in this family")]
 
 
 class ClusterList(ClusterPage):
     affects: dict[str, Affects] | None = Field(
-        None, description="with `stack`: by id, whether the failure affects it"
+        None, description="whether each failure affects `stack`, by signature id; only with `stack`"
     )
     next_cursor: str | None = None
 
@@ -68,12 +68,10 @@ def get_signatures(
     services: ServicesDep,
     repo: ChosenRepo,
     stack: StackDep,
-    q: Annotated[
-        str, Query(max_length=200, description="words of the text or title, an id, or an issue's number")
-    ] = "",
-    min_size: Annotated[int, Query(ge=1, le=100_000, description="reports at least")] = 1,
-    alive: Annotated[bool, Query(description="closed, and reported again after that")] = False,
-    sort: Annotated[Sort, Query(description="`growing`: the newest 28 days less those before")] = "size",
+    q: Annotated[str, Query(max_length=200, description="words, a signature id, or an issue number")] = "",
+    min_size: Annotated[int, Query(ge=1, le=100_000, description="minimum number of reports")] = 1,
+    alive: Annotated[bool, Query(description="reported again after it was closed")] = False,
+    sort: Annotated[Sort, Query(description="`growing`: newest 28 days minus the 28 before")] = "size",
     family: Family = "",
     limit: Annotated[int, Query(ge=1, le=100)] = 50,
 ) -> Response:

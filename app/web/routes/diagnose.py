@@ -107,8 +107,8 @@ EDITED_CHARS = 300_000
 class KeptLinks(Frozen):
     """Where a kept log is; only this answer ever has the delete link."""
 
-    url: str = Field(description="path of the page with the masked log and its answer, for all who have it")
-    delete_url: str = Field(description="path that deletes it: with a POST, or the button of its page")
+    url: str = Field(description="path of the page with masked log and answer, readable with the link")
+    delete_url: str = Field(description="path of the page that deletes it: by POST, or by its button")
     expires_at: datetime
 
 
@@ -190,7 +190,7 @@ def _sent_back(
     return first_page(request, services, log=log, version=version, fault=fault, status=status)
 
 
-Colour = Annotated[str | None, Query(max_length=10, description="with `Accept: text/plain`: coloured")]
+Colour = Annotated[str | None, Query(max_length=10, description="ANSI colours, with `Accept: text/plain`")]
 
 
 @router.post("/", include_in_schema=False)
@@ -425,7 +425,7 @@ EVENT_LIMIT_BYTES = 5 * 1024 * 1024
 class IssueComment(Frozen):
     """A comment as GitHub's API takes it."""
 
-    body: str | None = Field(description="Markdown; null where there is nothing to say")
+    body: str | None = Field(description="comment as Markdown; null if no comment is due")
 
 
 @router.post(

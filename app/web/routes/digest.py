@@ -37,7 +37,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 router = api_router("digest")
 
 PageWeek = Annotated[str, Path(max_length=20)]
-WeekPath = Annotated[str, Path(pattern=WEEK_PATTERN, description="an ISO week in UTC, such as 2026-W46")]
+WeekPath = Annotated[str, Path(pattern=WEEK_PATTERN, description="ISO week in UTC, such as 2026-W46")]
 
 
 @router.get(

@@ -30,9 +30,9 @@ from app.web.views.version_line import version_line
 
 router = api_router("issues")
 
-Limit = Annotated[int, Query(ge=1, le=200, description="most items to return")]
+Limit = Annotated[int, Query(ge=1, le=200, description="maximum number of items")]
 With = Annotated[
-    int | None, Query(alias="with", ge=1, le=NUMBER_MAX, description="only this one, linked or not")
+    int | None, Query(alias="with", ge=1, le=NUMBER_MAX, description="this issue only, linked or not")
 ]
 
 

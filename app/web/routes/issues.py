@@ -54,10 +54,10 @@ class IssueFilters(IssueQuery):
     model_config = ConfigDict(extra="ignore")
 
     repo: Annotated[RepoName, or_blank(RepoName)] = Field(
-        None, description="owner/name; the default repository without it"
+        None, description="owner/name; default: the default repository"
     )
     cursor: Annotated[str | None, Field(max_length=200), EMPTY] = Field(
-        None, description="`next_cursor` of the page before, as it was given"
+        None, description="`next_cursor` of the previous page, unchanged"
     )
 
     stack: Annotated[str | None, Field(max_length=MAX_CHARS), EMPTY] = Field(
@@ -94,7 +94,7 @@ class IssueListOptions(IssueFilters):
     """The filters, and how much of the list."""
 
     limit: int = Field(30, ge=1, le=100)
-    facets: bool = Field(False, description="count the values by which the list can be narrowed")
+    facets: bool = Field(False, description="also return the most frequent values of each filter")
 
 
 class IssueList(Frozen):
@@ -105,10 +105,10 @@ class IssueList(Frozen):
     total: int
     ignored_words: tuple[str, ...] = ()
     affects: dict[int, Affects] | None = Field(
-        None, description="with `stack`: by number, whether the issue affects it"
+        None, description="whether each issue affects `stack`, by issue number; only with `stack`"
     )
     facets: dict[FacetName, tuple[FacetValue, ...]] | None = Field(
-        None, description="for each facet its most frequent values, beside all other filters"
+        None, description="most frequent values of each filter, counted with all other filters applied"
     )
 
 
@@ -300,17 +300,17 @@ class ChangedIssue(Frozen):
     title: str
     state: str
     is_pull_request: bool
-    is_gone: bool = Field(description="GitHub has it no more")
+    is_gone: bool = Field(description="whether it no longer exists on GitHub")
     url: str
-    changed_at: datetime = Field(description="when it was last read here")
+    changed_at: datetime = Field(description="time at which it was last processed by this server")
 
 
 class ChangeList(Frozen):
     """Changes in their order; each issue stands at its newest one."""
 
     items: tuple[ChangedIssue, ...]
-    next_cursor: str = Field(description="`since` of the next question, also where there is nothing new")
-    has_more: bool = Field(description="whether to ask again at once")
+    next_cursor: str = Field(description="`since` of the next request; set even if nothing is new")
+    has_more: bool = Field(description="whether more changes can be fetched now")
 
 
 @router.get(
@@ -325,7 +325,7 @@ def list_changes(
         str | None,
         Query(
             pattern=_CURSOR,
-            description="`next_cursor` of the answer before; all without it",
+            description="`next_cursor` of the previous answer; omit it to list everything",
             examples=["848311200000000-39288"],
         ),
     ] = None,

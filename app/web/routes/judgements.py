@@ -52,7 +52,7 @@ class JudgementRequest(BaseModel):
     b: IssueNumber
     verdict: Verdict
     note: Annotated[str | None, Field(max_length=2000), AfterValidator(none_if_blank)] = None
-    repo: RepoName = Field(None, description="owner/name; the default repository without it")
+    repo: RepoName = Field(None, description="owner/name; default: the default repository")
 
 
 class JudgementList(Frozen):
@@ -91,7 +91,7 @@ async def post_judgement(asked: Sent, services: ServicesDep, response: Response)
 def get_judgements(
     services: ServicesDep,
     repo: ChosenRepo,
-    ended: Annotated[bool, Query(description="also those undone or replaced")] = False,
+    ended: Annotated[bool, Query(description="also return judgements that were undone or replaced")] = False,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     cursor: CursorText = None,
 ) -> JudgementList:

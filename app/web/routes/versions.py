@@ -44,7 +44,7 @@ router = api_router("versions")
 VERSION = r"^\s*[0-9A-Za-z][0-9A-Za-z.+_!-]*\s*$"
 VersionQuery = Annotated[
     str | None,
-    Query(max_length=100, pattern=VERSION, description="a release such as 0.19.0, a build, or a commit"),
+    Query(max_length=100, pattern=VERSION, description="vLLM release such as 0.19.0, build, or commit"),
 ]
 PageVersion = Annotated[str | None, Query(max_length=100), AfterValidator(none_if_blank)]
 Limit = Annotated[int, Query(ge=1, le=200)]
@@ -67,7 +67,7 @@ def known_version(services: Services, repo: str, version: Asked) -> Asked:
 
 AffectsField = Annotated[
     dict[int, Affects] | None,
-    Field(description="with `stack`: by number, whether the issue affects it"),
+    Field(description="whether each issue affects `stack`, by issue number; only with `stack`"),
 ]
 
 
@@ -121,7 +121,7 @@ def get_known_issues(
     repo: ChosenRepo,
     stack: StackDep,
     version: Annotated[str, Path(max_length=100, pattern=VERSION)],
-    closed: Annotated[bool, Query(description="also those closed without a known fix")] = False,
+    closed: Annotated[bool, Query(description="also return failures closed without a known fix")] = False,
     limit: Limit = 50,
 ) -> Response:
     """List what to know before running a version: its known failures, how each stands, and what helps.
@@ -255,9 +255,9 @@ def stack_page(
 # ---- what an upgrade brings
 
 From = Annotated[
-    str, Query(alias="from", max_length=100, pattern=VERSION, description="the version that is left")
+    str, Query(alias="from", max_length=100, pattern=VERSION, description="version to upgrade from")
 ]
-To = Annotated[str, Query(max_length=100, pattern=VERSION, description="the version that is gone to")]
+To = Annotated[str, Query(max_length=100, pattern=VERSION, description="version to upgrade to")]
 LINES_LISTED = 20
 
 
