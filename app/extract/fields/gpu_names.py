@@ -158,8 +158,7 @@ def _chained(text: str, at: int, source: str, offset: int) -> Iterator[GpuMentio
 @lru_cache(maxsize=4096)
 def _exact(words: str) -> str | None:
     return next(
-        (_fill(name, found, words) for compiled, name in _EACH if (found := compiled.fullmatch(words))),
-        None,
+        (_fill(name, found, words) for compiled, name in _EACH if (found := compiled.fullmatch(words))), None
     )
 
 

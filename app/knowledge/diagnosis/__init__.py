@@ -1,1 +1,1 @@
-"""A pasted log: the answer, its reasons and excerpts, the next steps."""
+"""Diagnose a pasted log: the answer, its reasons, excerpts and next steps."""

@@ -1,6 +1,6 @@
-"""The answer to a pasted log: root cause, verdict, matches with reasons, remedies, next steps.
+"""Diagnose a pasted log: root cause, verdict, matches with reasons, remedies, next steps.
 
-Nothing of the log is stored here, and what is quoted from it is masked.
+This module stores nothing of the log and masks secrets in all quotes from it.
 """
 
 import time
@@ -76,12 +76,12 @@ from app.store.session import Store
 MAX_REMEDIES = 12
 MAX_STEPS = 6
 SCORE_STEP = 0.0001
-"""The smallest difference of two scores in an answer."""
+"""Resolution of the scores in an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiagnosedLog:
-    """A diagnosis; of its log the lines that a page shows, and the whole, masked."""
+    """A diagnosis, the log lines shown on its page, and the whole log, masked."""
 
     diagnosis: Diagnosis
     excerpt: tuple[MatchLine, ...]
@@ -123,22 +123,22 @@ def diagnose_log(
     """Diagnose a log against the stored issues of `repos`.
 
     Args:
-        repos: the first one is the default: fixes are seen from the caller's version there alone.
-        vllm_version: what the caller runs; wins over what the log says. So do `gpu` and `model`.
-        limit: matches at most, 1 to 50.
-        exclude: numbers of issues of the first repository that are no answer.
-        embed: makes the vector of a question in words, if it can in time; a log is never given to it.
+        repos: the first is the default: fixes are compared with the caller's version only there.
+        vllm_version: the caller's version; like `gpu` and `model`, it overrides the log's.
+        limit: the maximum number of matches, 1 to 50.
+        exclude: issue numbers of the first repository to leave out of the search.
+        embed: returns a question's vector, or None if it takes too long; never called with a log.
 
     Raises:
-        EmptyInputError: nothing but blanks.
+        EmptyInputError: the log is blank.
         TooLargeError: over 10 MiB of UTF-8.
     """
     began = time.perf_counter()
-    asked = _ask(clean_log(log), vllm_version, gpu, model, embed)
+    asked = _read(clean_log(log), vllm_version, gpu, model, embed)
     with store.reading() as session:
-        # A log names vLLM's version, whatever the default repository is; a caller's version is of its own.
+        # A log's version is vLLM's; a version given by the caller is that of the default repository.
         versions_of = repos[0] if vllm_version or is_vllm(repos[0]) else ""
-        found = _find(session, asked, repos, exclude, limit, versions_of=versions_of)
+        found = _search(session, asked, repos, exclude, limit, versions_of=versions_of)
     answer = _describe(asked, found, repos[0])
     took_ms = round((time.perf_counter() - began) * 1000, 1)
     masked_log = asked.redacted.text
@@ -147,8 +147,8 @@ def diagnose_log(
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A log or a question as it was read, and masked; a question has no `query`, a log no `vector`."""
+class _Input:
+    """A parsed and masked log or question; a question has no `query`, a log has no `vector`."""
 
     reading: LogReading
     redacted: Redacted
@@ -157,13 +157,13 @@ class _Asked:
 
     @property
     def in_words(self) -> bool:
-        """Whether it is a question in words, without a log."""
+        """True if it is a question in words, without a log."""
         return self.query is None
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What the store knows of it."""
+class _SearchResult:
+    """The result of searching the store."""
 
     stock: Stock
     verdict: Band
@@ -174,12 +174,12 @@ class _Found:
 
     @property
     def is_open(self) -> bool:
-        """Whether no issue is known to report this failure."""
+        """True if no issue is known to report this failure."""
         return self.verdict in OPEN
 
 
-def _ask(text: str, version: str | None, gpu: str | None, model: str | None, embed: Embed | None) -> _Asked:
-    """Read a log or a question, with what the caller says of the run."""
+def _read(text: str, version: str | None, gpu: str | None, model: str | None, embed: Embed | None) -> _Input:
+    """Parse a log or a question and apply the caller's hints."""
     reading = read_log(text)
     query, vector = None, None
     if is_question(reading):
@@ -187,20 +187,20 @@ def _ask(text: str, version: str | None, gpu: str | None, model: str | None, emb
         vector = embed(reading.log) if embed is not None else None
     else:
         query = ask_log(reading)
-    hinted = _with_hints(reading, version, gpu, model)
-    return _Asked(hinted, redact(reading.log, private=True), query, vector)
+    hinted = _apply_hints(reading, version, gpu, model)
+    return _Input(hinted, redact(reading.log, private=True), query, vector)
 
 
-def _find(
+def _search(
     session: Session,
-    asked: _Asked,
+    asked: _Input,
     repos: Sequence[str],
     exclude: Collection[int],
     limit: int,
     *,
     versions_of: str,
-) -> _Found:
-    """Verdict, matches and remedies, and the kind of error where no issue is known to report it."""
+) -> _SearchResult:
+    """Find matches, verdict and remedies; also the common error if no issue is known to report it."""
     reading, in_words = asked.reading, asked.in_words
     stock = find_stock(session, repos)
     repo_ids = stock.repositories
@@ -209,12 +209,12 @@ def _find(
     matches = _as_matches(session, reading, scored, facts, repo_ids, versions_of=versions_of)
     verdict = _verdict(matches, in_words=in_words)
     is_open = verdict in OPEN
-    text = _message(reading, asked.redacted.text) if is_open and not in_words else ""
+    text = _cause_message(reading, asked.redacted.text) if is_open and not in_words else ""
     is_common = asked.query is not None and asked.query.is_common
     common = find_common(session, reading, text, matches, repo_ids, is_common=is_common, exclude=hidden)
-    # What helped against one fault with a message that unlike ones share is no answer to another.
-    useful = [] if text and is_common else _useful(matches, in_words=in_words)
-    remedies = _usable(reading, (remedy for match in useful for remedy in match.workarounds))
+    # Remedies are left out if unrelated failures share the message: one's remedy may not help another.
+    useful = [] if text and is_common else _helpful_matches(matches, in_words=in_words)
+    remedies = _rank_for_version(reading, (remedy for match in useful for remedy in match.workarounds))
     remedies_from: RemedySource = "matches"
     if verdict != "unknown":
         best = matches[0]
@@ -225,18 +225,18 @@ def _find(
             others, remedies_from = remedies_of_others(
                 session, best.repo, (repo_id, best.number), frame, hidden
             )
-            remedies = _usable(reading, [*others, *remedies])
+            remedies = _rank_for_version(reading, [*others, *remedies])
     shown = [
         match
         if verdict != "unknown" and _is_related(match, in_words=in_words)
         else match.model_copy(update={"workarounds": ()})
         for match in matches
     ]
-    return _Found(stock, verdict, tuple(shown), remedies, remedies_from, common)
+    return _SearchResult(stock, verdict, tuple(shown), remedies, remedies_from, common)
 
 
-def _describe(asked: _Asked, found: _Found, repo: str) -> Diagnosis:
-    """The answer without the time it took."""
+def _describe(asked: _Input, found: _SearchResult, repo: str) -> Diagnosis:
+    """Return the diagnosis, without `took_ms`."""
     reading, in_words, masked_log = asked.reading, asked.in_words, asked.redacted.text
     cause, around = reading.errors.cause, reading.surroundings
     kinds = kinds_of(reading)
@@ -244,7 +244,7 @@ def _describe(asked: _Asked, found: _Found, repo: str) -> Diagnosis:
     failure = name_failure(kinds) if cause or reading.errors.apparent else None
     line = ""
     if named := cause or reading.errors.apparent:
-        message = _message(reading, masked_log) or _masked(named.message, named.line, masked_log)
+        message = _cause_message(reading, masked_log) or _masked(named.message, named.line, masked_log)
         message = whole_message(reading, named, message, masked_log)
         line = describe_failure(find_program(reading), outcome, failure, named.type, message)
     quoted = quoted_steps(reading, masked_log)
@@ -296,27 +296,27 @@ def _describe(asked: _Asked, found: _Found, repo: str) -> Diagnosis:
     return answer.model_copy(update={"issue_draft": draft})
 
 
-def _usable(reading: LogReading, remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
-    """The remedies in the order in which the log's version of vLLM can try them."""
+def _rank_for_version(reading: LogReading, remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
+    """Rank remedies for the log's version of vLLM."""
     return for_version(rank_remedies(remedies), reading.surroundings.versions.get("vllm"))
 
 
-def _with_hints(reading: LogReading, version: str | None, gpu: str | None, model: str | None) -> LogReading:
-    """The reading with what the caller says of the run."""
+def _apply_hints(reading: LogReading, version: str | None, gpu: str | None, model: str | None) -> LogReading:
+    """Return the reading with version, GPU and model replaced by the caller's, if given."""
     around = reading.surroundings
     versions = {**around.versions, "vllm": version.removeprefix("v")} if version else around.versions
     models = (model,) if model else around.models
     gpus = (gpu,) if gpu else around.gpus
     hinted = around.model_copy(
-        update={"versions": versions, "gpus": gpus, "models": tuple(map(_masked_apart, models))}
+        update={"versions": versions, "gpus": gpus, "models": tuple(map(_redact_quote, models))}
     )
     return replace(reading, surroundings=hinted)
 
 
 def _find_matches(
-    session: Session, asked: _Asked, repo_ids: Sequence[int], exclude: Collection[Key], limit: int
+    session: Session, asked: _Input, repo_ids: Sequence[int], exclude: Collection[Key], limit: int
 ) -> tuple[list[Scored], dict[Key, Facts]]:
-    """The matches, best first, and the facts of their issues."""
+    """Return the matches, best first, and the facts of their issues."""
     reading, query = asked.reading, asked.query
     if query is None:
         heading = question_heading(reading.log, reading.surroundings)
@@ -360,7 +360,7 @@ def _as_matches(
         )
         for issue in issues:
             own = facts.get(issue.number)
-            band, score, why = _judged(reading, own, mine[issue.number])
+            band, score, why = _score_match(reading, own, mine[issue.number])
             found[repo_id, issue.number] = Match(
                 number=issue.number,
                 repo=repo,
@@ -378,8 +378,8 @@ def _as_matches(
     return masked_all([found[item.candidate.key] for item in scored if item.candidate.key in found])
 
 
-def _judged(reading: LogReading, facts: Facts | None, item: Scored) -> tuple[MatchBand, float, Why]:
-    """Band, score, reasons; `same` becomes `likely` where `why_not_same` has a reason."""
+def _score_match(reading: LogReading, facts: Facts | None, item: Scored) -> tuple[MatchBand, float, Why]:
+    """Return band, score and reasons; `why_not_same` may downgrade `same` to `likely`."""
     why = explain(reading, facts, item.candidate)
     doubt = why_not_same(reading, facts, item.candidate) if item.band == "same" else None
     if doubt is None:
@@ -394,13 +394,13 @@ def _verdict(matches: Sequence[Match], *, in_words: bool) -> Band:
 
 
 def _is_related(match: Match, *, in_words: bool) -> bool:
-    """Whether a match is more than a weak candidate."""
+    """True if a match is more than a weak candidate."""
     weights = load_weights()
     return match.band != "related" or match.score >= (weights.prose if in_words else weights).related_from
 
 
-def _useful(matches: Sequence[Match], *, in_words: bool) -> list[Match]:
-    """The matches whose remedies may help."""
+def _helpful_matches(matches: Sequence[Match], *, in_words: bool) -> list[Match]:
+    """Return the matches whose remedies may help."""
     likeliest = [match for match in matches if match.band != "related"] or matches[:3]
     return [match for match in likeliest if _is_related(match, in_words=in_words)]
 
@@ -420,8 +420,8 @@ def _root_cause(reading: LogReading, masked_log: str) -> RootCause | None:
     )
 
 
-def _message(reading: LogReading, masked_log: str) -> str:
-    """What the cause says, as it may be shown."""
+def _cause_message(reading: LogReading, masked_log: str) -> str:
+    """Return the cause's message, masked; "" if there is none."""
     said = words_of_cause(reading)
     return _masked(*said, masked_log) if said else ""
 
@@ -436,10 +436,10 @@ def _other_errors(records: Sequence[ErrorRecord], masked_log: str) -> tuple[Othe
 
 
 def _signature(reading: LogReading, masked_log: str) -> Signature | None:
-    """The cause's signature; its id is that of the text as it was read.
+    """Return the cause's signature; its id is that of the unmasked text.
 
-    Of a message that holds a secret the text is made anew from the masked words: the signature's own
-    masks remove what a secret is recognised by.
+    If the message holds a secret, the text is rebuilt from the masked message: the signature's own
+    placeholders replace the characters by which a secret is recognised.
     """
     cause = reading.errors.cause
     if cause is None or not reading.signatures:
@@ -448,17 +448,17 @@ def _signature(reading: LogReading, masked_log: str) -> Signature | None:
     message = _masked(cause.message, cause.line, masked_log)
     is_masked = cause.message[:MAX_QUOTE_CHARS] != message
     text = make_signature(replace(cause, message=message)).text if is_masked else signature.text
-    return signature.model_copy(update={"text": _masked_apart(text)})
+    return signature.model_copy(update={"text": _redact_quote(text)})
 
 
 def _masked(text: str, line: LogLine, masked_log: str) -> str:
-    """Words of a line as they stand in the masked log: what makes a word a secret may stand before them."""
+    """Return part of a line from the masked log: text before the part may be what marks it as a secret."""
     at = line.raw.find(text)
     if at < 0:
-        return _masked_apart(text)
+        return _redact_quote(text)
     start = line.start + at
     return masked_log[start : start + min(len(text), MAX_QUOTE_CHARS)]
 
 
-def _masked_apart(text: str) -> str:
+def _redact_quote(text: str) -> str:
     return redact(text, private=True).text[:MAX_QUOTE_CHARS]

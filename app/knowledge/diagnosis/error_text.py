@@ -1,6 +1,6 @@
-"""The words of an error as its log prints them: the lines of its message, the sentences in these.
+"""An error's message as printed in the log: its lines and sentences.
 
-What is quoted of a log is taken from the masked one.
+Quotes are taken from the masked log.
 """
 
 from collections.abc import Iterator
@@ -14,29 +14,29 @@ from app.extract.redact import redact
 from app.extract.rules.patterns import pattern
 
 LINES_ABOVE, LINES_BELOW = 3, 12
-"""How far around its line a message goes on: a list of what is not valid, a paragraph of advice."""
+"""Lines around an error's own that may belong to its message: invalid fields, a paragraph of advice."""
 MIN_MESSAGE_CHARS = 20
 MAX_MESSAGE_CHARS = 160
-"""A longer message is shown without the values that it lists as legal."""
+"""Longer messages are shown without their list of legal values."""
 MAX_FRAGMENT_CHARS = 40
-"""What is left of a sentence that names only legal values ("The", "Must be one of")."""
+"""Length below which the rest of a sentence before legal values ("Must be one of") is dropped."""
 FOUND_BY_CHARS = 60
-"""By how much of a message its place in the line is found."""
+"""Prefix of a message by which it is located in its line."""
 
 CHOICES = pattern(
     r"(?i)choose from|chose from|(?:must|should) be (?:one )?of|expected one of|input should be"
     r"|\b(?:supported|valid|available|allowed|known|registered|possible) "
     r"(?:\w+ ){0,3}(?:belonging |are|is|:)|\b(?:supported|available|valid|options)(?:\w| )*:|not in \["
 )
-"""What stands before a list of legal values."""
+"""Introduces a list of legal values."""
 ARGUMENT = pattern(r"argument (?:-{1,2}[\w-]+(?:, ?|/)){0,3}(--[a-z][\w-]*)")
-"""The argument whose value is not valid."""
+"""The argument whose value is invalid."""
 _FIELD = pattern(r"^\s*([a-z][\w.]{0,80})\s*$")
 _NEEDS_FIELD = pattern(r"^(?:Input should|Field required|Extra inputs|String should|List should)")
 _NEW_RECORD = pattern(
     r"^(?:Traceback \(most|The above exception|During handling|For further information| *File \"|raise )"
 )
-_QUIET = frozenset({"INFO", "WARNING", "WARN", "DEBUG"})
+_ROUTINE_LEVELS = frozenset({"INFO", "WARNING", "WARN", "DEBUG"})
 _SENTENCE_END = pattern(r"[.!?;]\)?(?:\s+[A-Z`'\"(\-]|Please\b)|\n")
 _ABBREVIATIONS = ("e.g.", "i.e.", "etc.", "vs.", "cf.", "resp.")
 _TRAILER = pattern(
@@ -44,11 +44,11 @@ _TRAILER = pattern(
 )
 _CODE = pattern(r"^Error code: \d{3} - ")
 _LABEL = pattern(r"^['\"]?(?:[\w.]{1,80}(?:Error|Exception): ['\"]?)?(?:Value error, |Assertion failed, )?")
-_GOES_ON = pattern(r"(?:[:,(]|\b(?:the|a|an|of|to|in|from|with|and|or|for|by|be|is|are|that|at|on))$")
+_INCOMPLETE = pattern(r"(?:[:,(]|\b(?:the|a|an|of|to|in|from|with|and|or|for|by|be|is|are|that|at|on))$")
 
 
 def message_lines(reading: LogReading, record: ErrorRecord | None = None) -> list[LogLine]:
-    """The lines in which an error's message stands, by default the cause's, from its own line on."""
+    """Return the lines of an error's message, from its own line on; by default the cause's."""
     record = record or reading.errors.cause or reading.errors.apparent
     if record is None:
         return []
@@ -57,14 +57,14 @@ def message_lines(reading: LogReading, record: ErrorRecord | None = None) -> lis
         return [record.line]
     found = [reading.lines[at]]
     for line in reading.lines[at + 1 : at + 1 + LINES_BELOW]:
-        if line.process != found[0].process or line.level in _QUIET or _NEW_RECORD.search(line.text):
+        if line.process != found[0].process or line.level in _ROUTINE_LEVELS or _NEW_RECORD.search(line.text):
             break
         found.append(line)
     return found
 
 
 def lines_above(reading: LogReading) -> list[LogLine]:
-    """The few lines above the cause's own: there a list of what is not valid names the argument."""
+    """Return the lines just above the cause, where a validation error names the argument."""
     record = reading.errors.cause or reading.errors.apparent
     if record is None:
         return []
@@ -74,9 +74,9 @@ def lines_above(reading: LogReading) -> list[LogLine]:
 
 
 def words_of_cause(reading: LogReading) -> tuple[str, LogLine] | None:
-    """What a log's cause says, and its line; of an assertion without words the code that did not hold.
+    """Return the cause's message and line; for an assertion without a message, the asserted code.
 
-    None where the log shows only that there was an error.
+    None if the log shows only that there was an error.
     """
     record = reading.errors.cause or reading.errors.apparent
     if record is None or record.rule == ONLY_WRAPPER:
@@ -89,7 +89,7 @@ def words_of_cause(reading: LogReading) -> tuple[str, LogLine] | None:
 
 
 def masked_text(line: LogLine, masked_log: str) -> str:
-    """A line's words as they stand in the masked log."""
+    """Return a line's text from the masked log."""
     at = line.raw.find(line.text)
     if at < 0:
         return redact(line.text, private=True).text
@@ -97,9 +97,9 @@ def masked_text(line: LogLine, masked_log: str) -> str:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """A message's sentences, without their types and what pydantic or a server's answer adds."""
+    """Yield a message's sentences, without error types and text added by pydantic or an HTTP response."""
     start = 0
-    for end in [*(_end_of(found) for found in _SENTENCE_END.finditer(text)), len(text)]:
+    for end in [*(_sentence_end(found) for found in _SENTENCE_END.finditer(text)), len(text)]:
         piece = text[start:end].strip()
         if end < len(text) and piece.endswith(_ABBREVIATIONS):
             continue
@@ -111,13 +111,13 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def whole_message(reading: LogReading, record: ErrorRecord, message: str, masked_log: str) -> str:
-    """A message with what its line says behind it; without the values that it lists as legal if it is long.
+    """Return a message with the rest of its line; if it is long, without its list of legal values.
 
-    `message` is that of the record, masked. A message that ends in the middle goes on in the next lines.
+    `message` is the record's, masked. A message that breaks off is continued from the next lines.
     """
     lines = message_lines(reading, record)
     first = masked_text(lines[0], masked_log)
-    # A short message may also be part of the type's name.
+    # A short message may also occur within the type's name.
     words = lines[0].text
     type_at = words.find(f"{record.type}: ") if record.type else -1
     start = type_at + len(record.type or "") if type_at >= 0 else 0
@@ -126,7 +126,7 @@ def whole_message(reading: LogReading, record: ErrorRecord, message: str, masked
     if trailer := _TRAILER.search(text):
         text = text[: trailer.start()]
     for line in lines[1:]:
-        if not _GOES_ON.search(text.rstrip()):
+        if not _INCOMPLETE.search(text.rstrip()):
             break
         text = f"{text.rstrip()} {masked_text(line, masked_log).strip()}"
     choices = CHOICES.search(text)
@@ -135,13 +135,13 @@ def whole_message(reading: LogReading, record: ErrorRecord, message: str, masked
         stop = text.rfind(". ")
         text = text[: stop + 1] if len(text) - stop < MAX_FRAGMENT_CHARS and stop > 0 else text
     if _NEEDS_FIELD.match(text):
-        text = f"{_field_of(reading)}{text}"
+        text = f"{_field_prefix(reading)}{text}"
     quotes = [mark for mark in "'\"" if text.startswith(mark) and text.count(mark) == 1]
     return (text.lstrip("".join(quotes)) if quotes else text).rstrip("! ") or message
 
 
-def _field_of(reading: LogReading) -> str:
-    """The argument and the field that a line of what is not valid belongs to, from the lines above it."""
+def _field_prefix(reading: LogReading) -> str:
+    """Return the argument and field of a validation error, from the lines above it, as a prefix."""
     above = lines_above(reading)
     argument = ARGUMENT.search("\n".join(line.text for line in above))
     field = _FIELD.match(above[-1].text) if above else None
@@ -149,7 +149,7 @@ def _field_of(reading: LogReading) -> str:
     return f"{' '.join(named)}: " if named else ""
 
 
-def _end_of(found: Any) -> int:
-    """Behind the mark, before what follows it."""
+def _sentence_end(found: Any) -> int:
+    """Return the offset just after the punctuation mark."""
     mark = found.group()
     return int(found.start()) + (2 if mark[1:2] == ")" else 1)

@@ -1,6 +1,6 @@
-"""The lines that name an error, masked: of a pasted log, and of a stored issue's own text.
+"""Masked excerpts around an error: of a pasted log and of a stored issue's text.
 
-`common_words` and `marked_pieces` mark what two excerpts share, never the words of every log alone.
+`common_words` and `marked_pieces` highlight what two excerpts share beyond words found in every log.
 """
 
 import re
@@ -22,15 +22,15 @@ MAX_LINES = 14
 MAX_LINE_CHARS = 600
 MAX_LOG_WRAPPERS, MAX_ISSUE_WRAPPERS = 5, 2
 FRAME_REACH = 60
-"""How many lines above the error its frame is looked for."""
+"""Lines above the error that are searched for its frame."""
 LEAD_CHARS = 160
-"""What is kept of a very long line before the quoted words."""
+"""Characters of a very long line kept before the quoted words."""
 MIN_MARK_CHARS = 4
-"""A run of common words holds at least one that is as long."""
+"""A highlighted run of common words has at least one word of this length."""
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _MARKUP = re.compile(r"\s*(?:```|~~~|</?(?:details|summary|br|p)\b|#{1,6} |[\^~ ]+$)")
-"""Marks of the form, and the carets that Python sets under a line."""
+"""Markup of the issue form, and the carets that Python prints under a line."""
 _WORD = re.compile(r"\w+")
 _PLAIN = frozenset(
     _WORD.findall(
@@ -42,16 +42,16 @@ _PLAIN = frozenset(
         """
     )
 )
-"""Words that stand in logs of all kinds: they begin and end no mark."""
+"""Words found in logs of all kinds; a highlight never begins or ends with one."""
 
 
 def without_colours(line: str) -> str:
-    """A line without a terminal's colours, which a page can only show as odd signs."""
+    """Remove terminal colour codes, which a page cannot render."""
     return _COLOUR.sub("", line)
 
 
 def log_excerpt(reading: LogReading, masked_log: str) -> tuple[MatchLine, ...]:
-    """The cause, its neighbours (role `before`) and the first line of each wrapper; at most 14, in order."""
+    """Return the cause, nearby lines (role `before`) and each wrapper's first line; at most 14, in order."""
     lines = {line.number: line for line in reading.lines}
     hot = reading.errors.cause.line.number if reading.errors.cause else 0
     roles: dict[int, LineRole] = {}
@@ -77,15 +77,15 @@ def log_excerpt(reading: LogReading, masked_log: str) -> tuple[MatchLine, ...]:
 
 
 def issue_excerpt(session: Session, repo_id: int, number: int) -> tuple[MatchLine, ...]:
-    """A stored issue's error line, up to three before it, its frame and the first wrappers, in order.
+    """Return an issue's error line, up to three lines before it, its frame and first wrappers, in order.
 
-    Empty where the body does not name the error.
+    Empty if the body does not name the error.
     """
     found = find_stated_error(session, repo_id, number)
     if found is None:
         return ()
     text, cause, wrappers = found.text, found.cause, found.wrappers
-    if found.is_card:  # a reader is shown the card's log only
+    if found.is_card:  # only the card's log is shown
         text = parse_card(text).log
         cause, *others = (replace(item, start=text.find(item.quote)) for item in (cause, *wrappers))
         wrappers = tuple(others)
@@ -112,7 +112,7 @@ def issue_excerpt(session: Session, repo_id: int, number: int) -> tuple[MatchLin
     return tuple(
         MatchLine(
             number=at + 1,
-            text=_cut(
+            text=_cut_around(
                 masked[lines[at].start - first : lines[at].end - first].rstrip(), spot - lines[at].start
             ),
             role=role,
@@ -121,8 +121,8 @@ def issue_excerpt(session: Session, repo_id: int, number: int) -> tuple[MatchLin
     )
 
 
-def _cut(line: str, spot: int) -> str:
-    """A line; of a very long one what stands around the words that begin at `spot`."""
+def _cut_around(line: str, spot: int) -> str:
+    """Return the line; a very long one is cut to the text around `spot`."""
     if len(line) <= MAX_LINE_CHARS:
         return line
     begin = max(0, spot - LEAD_CHARS)
@@ -131,24 +131,24 @@ def _cut(line: str, spot: int) -> str:
 
 
 def common_words(ours: Sequence[MatchLine], theirs: Sequence[MatchLine]) -> frozenset[str]:
-    """The words, in lower case, that stand in both excerpts."""
+    """Return the words, in lower case, that both excerpts contain."""
     return _words_of(ours) & _words_of(theirs)
 
 
 def _words_of(lines: Sequence[MatchLine]) -> frozenset[str]:
-    found = (_WORD.findall(line, _begin_of_words(line)) for line in (without_colours(x.text) for x in lines))
+    found = (_WORD.findall(line, _message_offset(line)) for line in (without_colours(x.text) for x in lines))
     return frozenset(word.lower() for words in found for word in words)
 
 
 def marked_pieces(line: str, common: frozenset[str]) -> Iterator[tuple[str, bool]]:
-    """The line without colours, cut where runs of common words begin and end; True marks such a run.
+    """Split a line, without colours, into (piece, is a run of common words).
 
-    A run holds a word of four letters that is not of every log, and has no plain words at its ends.
+    A run contains a distinctive word of at least four letters and neither begins nor ends with a plain word.
     """
     line = without_colours(line)
     at = 0
     run: list[re.Match[str]] = []
-    for word in (*_WORD.finditer(line, _begin_of_words(line)), None):
+    for word in (*_WORD.finditer(line, _message_offset(line)), None):
         if word is not None and word[0].lower() in common:
             run.append(word)
             continue
@@ -163,7 +163,7 @@ def marked_pieces(line: str, common: frozenset[str]) -> Iterator[tuple[str, bool
         yield line[at:], False
 
 
-def _begin_of_words(line: str) -> int:
-    """Where the words begin, behind what the program puts before them."""
+def _message_offset(line: str) -> int:
+    """Return the offset of the line's message, after the logger's prefix."""
     text = unwrap(line)[0]
     return len(line) - len(text) if line.endswith(text) else 0

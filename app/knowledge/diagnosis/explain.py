@@ -1,9 +1,9 @@
 """Why a stored issue matches a log, and where the two differ.
 
-`why_not_same` downgrades `same` to `likely` where the two messages name different things in the same place
-(`min_thread_k`, `min_thread_n`), and for errors that name no cause: a CUDA or HIP error is reported by
-whatever call comes next, and a wrapper says only that something failed. There `same` needs the same model
-family, backend or kernel on both sides.
+`why_not_same` downgrades `same` to `likely` if the two messages have different identifiers in the same
+position (`min_thread_k`, `min_thread_n`), and for errors that do not show the cause: CUDA and HIP errors are
+reported by a later call, and a wrapper says only that something failed. For these, `same` requires the same
+model family, backend or kernel on both sides.
 """
 
 import re
@@ -25,7 +25,7 @@ from app.match.search.terms import ERROR, FRAME, STOP_WORDS, TEXT
 MAX_PHRASES = 6
 MAX_TERM_CHARS = 80
 COMPARED_BACKENDS = tuple(key for key in BACKENDS if key not in {"lora", "platform"})
-"""Those that say enough to be worth a line."""
+"""Backends compared in an explanation; the others are rarely informative."""
 
 LATE_ERRORS = (
     "illegal memory access",
@@ -37,7 +37,7 @@ LATE_ERRORS = (
     "hardware exception",
     "memory access fault",
 )
-"""What a kernel's fault is called when it is noticed later."""
+"""Messages of kernel errors that are reported asynchronously, by a later call."""
 
 LATE = (
     "a CUDA error is reported by a later call than the one that caused it, and no model, backend or kernel "
@@ -48,23 +48,23 @@ WRAPPED = (
 )
 
 ALIKE_FROM = 0.5
-"""From this share of equal words on, two messages are compared word by word."""
+"""Minimum `SequenceMatcher` ratio for comparing two messages word by word."""
 MESSAGE_CHARS, DIFFERENCE_WORDS_MAX, DIFFERENCES_MAX = 400, 3, 2
 _MESSAGE_WORD = re.compile(r"[\w./-]+")
 _IDENTIFIER = re.compile(r"[A-Za-z]\w*_\w*[A-Za-z]")
-"""A name in code, as messages hold it."""
+"""An identifier with an underscore."""
 _PLACEHOLDER = re.compile(rf"\b(?:{'|'.join(row['value'] for row in load('masks')['rule'])})\d?\b")
-"""What the terms of an error hold in place of what varies; see `mask`."""
+"""A placeholder that replaces variable text in error terms; see `mask`."""
 _KERNEL = re.compile(r"\.cuh?:|\.hip:|kernel|_custom_ops\.py:|triton")
 
 
 def why_not_same(reading: LogReading, facts: Facts | None, candidate: Candidate) -> str | None:
-    """Why this candidate cannot be called the same failure; None if nothing speaks against it."""
+    """Return why this candidate may not be the same failure; None if there is no reason."""
     cause = reading.errors.cause
     if cause and facts and facts.error:
         for ours, theirs in _differing_words(cause.message, facts.error.message or ""):
             if _IDENTIFIER.search(ours) and _IDENTIFIER.search(theirs):
-                return _differs(ours, theirs)
+                return _difference(ours, theirs)
     if cause is None or cause.rule == ONLY_WRAPPER:
         reason = WRAPPED
     elif any(words in cause.message.lower() for words in LATE_ERRORS):
@@ -93,13 +93,13 @@ def _lower(values: Iterable[str]) -> set[str]:
 
 
 def explain(reading: LogReading, facts: Facts | None, candidate: Candidate) -> Why:
-    """What is shared and what differs, the weightiest first."""
+    """Return what is shared and what differs, most important first."""
     shared = [*_shared_error(reading, facts, candidate), *_shared_frames(candidate)]
     differs: list[str] = []
     if facts is not None:
         _compare(reading, facts, shared, differs)
     if not shared:
-        shared = [f"words {_quoted(text)}" for _, text, _ in candidate.shared if _says_something(text)][:3]
+        shared = [f"words {_quoted(text)}" for _, text, _ in candidate.shared if _is_informative(text)][:3]
     return Why(shared=tuple(shared[:MAX_PHRASES]), differs=tuple(differs[:MAX_PHRASES]))
 
 
@@ -116,7 +116,7 @@ def _shared_error(reading: LogReading, facts: Facts | None, candidate: Candidate
     phrases = []
     if cause and facts and facts.error and facts.error.type == cause.type and cause.type:
         phrases.append(f"error type {cause.type}")
-    terms = [(channel, text) for channel, text, _ in candidate.shared if _says_something(text)]
+    terms = [(channel, text) for channel, text, _ in candidate.shared if _is_informative(text)]
     errors = [text for channel, text in terms if channel == ERROR and not _PLACEHOLDER.search(text)]
     errors = [text for text in errors if not text.startswith("type:")]
     if errors:
@@ -127,8 +127,8 @@ def _shared_error(reading: LogReading, facts: Facts | None, candidate: Candidate
     return phrases
 
 
-def _says_something(term: str) -> bool:
-    """Whether a shared term is more than numbers, single letters and words that stand everywhere."""
+def _is_informative(term: str) -> bool:
+    """True if a term has a word that is no number, stop word or shorter than three letters."""
     return any(
         len(word) > 2 and not word.isdigit() and word not in STOP_WORDS for word in term.lower().split()
     )
@@ -140,14 +140,14 @@ def _shared_frames(candidate: Candidate) -> list[str]:
 
 
 def _compare(reading: LogReading, facts: Facts, shared: list[str], differs: list[str]) -> None:
-    """Add what error type, hardware, model, backends and version have in common, and where they differ."""
+    """Compare error type, message, GPU, model, backends and version; append to `shared` and `differs`."""
     mine = reading.surroundings
     cause = reading.errors.cause
     if cause and facts.error and cause.type and facts.error.type and cause.type != facts.error.type:
         differs.append(f"your error is {cause.type}; theirs {facts.error.type}")
     if cause and facts.error:
         found = _differing_words(cause.message, facts.error.message)
-        differs += [_differs(*pair) for pair in found[:DIFFERENCES_MAX]]
+        differs += [_difference(*pair) for pair in found[:DIFFERENCES_MAX]]
     backends = [
         (_in_sentence(BACKENDS[key]), mine.backends.get(key, ()), facts.backends.get(key, ()))
         for key in COMPARED_BACKENDS
@@ -157,8 +157,8 @@ def _compare(reading: LogReading, facts: Facts, shared: list[str], differs: list
         ("model", mine.models, facts.models),
         *backends,
     ):
-        known = {_key(item) for item in theirs}
-        both = next((item for item in ours if _key(item) in known), "")
+        known = {_comparison_key(item) for item in theirs}
+        both = next((item for item in ours if _comparison_key(item) in known), "")
         if both:
             shared.append(f"{name} {both}")
         elif ours and theirs:
@@ -171,7 +171,7 @@ def _compare(reading: LogReading, facts: Facts, shared: list[str], differs: list
 
 
 def _differing_words(mine: str, theirs: str) -> list[tuple[str, str]]:
-    """Where two messages that are alike say different things: `dnn` against `gapi`."""
+    """Return the differing words of two similar messages, such as (`dnn`, `gapi`)."""
     ours, others = _MESSAGE_WORD.findall(mine[:MESSAGE_CHARS]), _MESSAGE_WORD.findall(theirs[:MESSAGE_CHARS])
     compared = SequenceMatcher(None, ours, others, autojunk=False)
     if compared.quick_ratio() < ALIKE_FROM or compared.ratio() < ALIKE_FROM:
@@ -182,25 +182,25 @@ def _differing_words(mine: str, theirs: str) -> list[tuple[str, str]]:
         if tag == "replace"
         and b - a <= DIFFERENCE_WORDS_MAX
         and d - c <= DIFFERENCE_WORDS_MAX
-        and not _differ_by_place(" ".join(ours[a:b]), " ".join(others[c:d]))
+        and not _differ_only_in_masks(" ".join(ours[a:b]), " ".join(others[c:d]))
     ]
 
 
-def _differ_by_place(ours: str, theirs: str) -> bool:
-    """Whether both name the same kind of process, device or place: `VllmWorker-0` and `VllmWorker-3`."""
+def _differ_only_in_masks(ours: str, theirs: str) -> bool:
+    """True if both are equal once masked and no numbers, such as `VllmWorker-0` and `VllmWorker-3`."""
     return mask(ours) == mask(theirs) and not ours.replace(".", "").isdigit()
 
 
-def _differs(ours: str, theirs: str) -> str:
+def _difference(ours: str, theirs: str) -> str:
     return f"your message has {_quoted(ours)}; theirs {_quoted(theirs)}"
 
 
 @cache
 def _in_sentence(label: str) -> str:
-    """`Attention backend` as `attention backend`; names such as `MoE` stay."""
+    """Return `Attention backend` as `attention backend`; names such as `MoE` are unchanged."""
     return label[0].lower() + label[1:] if label.split(maxsplit=1)[0][1:].islower() else label
 
 
-def _key(value: str) -> str:
-    """A name without its owner, its spelling and its case."""
+def _comparison_key(value: str) -> str:
+    """Return a name without owner, punctuation and case, for comparison."""
     return "".join(filter(str.isalnum, value.rsplit("/", 1)[-1].lower()))

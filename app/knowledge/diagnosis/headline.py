@@ -1,4 +1,4 @@
-"""The answer in one line: what failed and why, then which issue it is, or that none is known."""
+"""The one-line answer: what failed and why, then the matching issue, or that none is known."""
 
 import re
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ MAX_CHARS = 240
 JOINT = " – "
 SENTENCE_SHARE = 0.6
 MIN_VERDICT_CHARS = 90
-"""What is left for the verdict beside a long cause."""
+"""Characters reserved for the verdict beside a long cause."""
 MAX_NAMED_CHARS = 60
-"""A shorter message ("'weight'") needs its type beside it."""
+"""Shorter messages ("'weight'") are prefixed with their error type."""
 PLAIN_TYPES = frozenset(
     {"ValueError", "RuntimeError", "AssertionError", "Exception", "OSError", "ValidationError"}
 )
 FEW_ISSUES = 1000
-"""A base with fewer has not been synced: its starter set alone has 80."""
+"""A database with fewer issues is not yet synced; the starter set alone has 80."""
 _SCENES: dict[Program, str] = {
     "server": "Server",
     "engine": "Engine",
@@ -26,18 +26,18 @@ _SCENES: dict[Program, str] = {
 }
 _WORD = re.compile(r"[a-z]{4,}")
 _LONG_NAME = re.compile(r"(\S{50})\S{30,}(\S{15})")
-"""A path or a value so long that nothing of the message would be left beside it."""
+"""A path or value so long that it would crowd out the rest of the message."""
 
 
 def issue_name(repo: str, number: int, default_repo: str) -> str:
-    """`#1`, or `owner/name#1` for an issue of another repository than the default one, if given."""
+    """Return `#1`, or `owner/name#1` if the issue is not in the default repository."""
     return f"#{number}" if not default_repo or repo == default_repo else f"{repo}#{number}"
 
 
 def describe_failure(
     program: Program, outcome: RunOutcome, failure: Failure | None, error_type: str | None, message: str
 ) -> str:
-    """`Server did not start (port in use): [Errno 98] Address already in use`; the message is cut nowhere."""
+    """Return, uncut, `Server did not start (port in use): [Errno 98] Address already in use`."""
     if outcome == "refused" and program != "other":
         scene = "The request was refused"
     elif program in {"client", "other"}:
@@ -63,10 +63,10 @@ def headline(
     stored: int = FEW_ISSUES,
     reports: int = 0,
 ) -> str:
-    """The failure, if one was read, and the verdict; issues of `repo` are named by their bare numbers.
+    """Return the failure, if known, and the verdict; issues of `repo` are named by number only.
 
-    An answer that knows no issue says so where only few are stored (`stored`) or none yet, as while a base is
-    being filled, and that it is a common error where so many issues share it (`reports`).
+    If no issue matches, the line also says that few or no issues are stored (`stored`), or how many reports
+    share the error (`reports`).
     """
     known = _verdict(verdict, matches, has_failure=bool(failure), is_question=is_question, repo=repo)
     if reports and verdict == "unknown":
@@ -85,7 +85,7 @@ def headline(
 
 
 def cut_at_word(text: str, length: int) -> str:
-    """A text within a length: cut behind a sentence if most of it stays, else at a word, with an ellipsis."""
+    """Shorten a text: after a sentence if that keeps most of it, else at a word, with an ellipsis."""
     if len(text) <= length:
         return text
     cut = text[: length - 1]
@@ -98,7 +98,7 @@ def cut_at_word(text: str, length: int) -> str:
 def _verdict(
     verdict: Band, matches: Sequence[Match], *, has_failure: bool, is_question: bool, repo: str
 ) -> str:
-    """Which issue this is, or why none is known."""
+    """Return which issue this is, or why none is known."""
     if not matches or verdict == "unknown":
         return _no_answer(has_failure=has_failure, is_question=is_question)
     best = matches[0]
@@ -127,7 +127,7 @@ def _no_answer(*, has_failure: bool, is_question: bool) -> str:
 
 
 def _sentence(title: str) -> str:
-    """A title without its form's prefix, as a sentence."""
+    """Return a title without tags such as `[Bug]:`, as a sentence."""
     text = title.strip()
     while text.startswith("[") and "]" in text:
         text = text.split("]", 1)[1].lstrip(" :")

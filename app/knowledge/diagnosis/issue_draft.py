@@ -1,4 +1,4 @@
-"""An issue draft for a failure nobody has reported: vLLM's bug report, filled in from the masked log."""
+"""An issue draft for an unreported failure: vLLM's bug report form, filled in from the masked log."""
 
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -19,21 +19,21 @@ MAX_TITLE_CHARS = 120
 MAX_LINES = 60
 MAX_LINE_CHARS = 400
 MAX_RAW_CHARS = 10_000
-"""Of one line, with its colours."""
+"""Characters read of one line, including colour codes."""
 MAX_COMMAND_CHARS = 1 << 20
-"""What is read of one line on both sides of a command; of a log without line breaks that is a part of it."""
+"""Characters read of a line on either side of a command; bounds logs without line breaks."""
 MAX_SETTINGS = 40
 MAX_DUMP_CHARS = 2_000
 MAX_QUESTION_CHARS = 2_000
 TRACEBACK_REACH = 40
-"""How far above the error its traceback may begin."""
+"""Lines above the error that are searched for the start of its traceback."""
 BEFORE_LINES, AFTER_LINES, LAST_LINES = 6, 2, 20
 COMMAND_LINES = 20
-"""How many lines of one command, continued by backslashes, are read."""
+"""Lines read of one command that is continued with backslashes."""
 
 _DUMP = "non-default args:"
 _STARTS = ("vllm serve", "vllm.entrypoints", "VLLM_")
-"""What a line holds that says how the server was started."""
+"""Marks of lines that show how the server was started."""
 _VERSIONS = {
     "torch": "PyTorch",
     "cuda": "CUDA",
@@ -42,12 +42,12 @@ _VERSIONS = {
     "python": "Python",
 }
 _WANTED = ("vLLM version", "GPU", "Model", "PyTorch", "GPU driver")
-"""Listed as missing; the others are seldom what decides."""
+"""Fields listed as missing; the others rarely matter."""
 _TRACEBACK = "Traceback (most recent call last)"
 
 
 def issue_draft(reading: LogReading, masked_log: str, answer: Diagnosis) -> str:
-    """The issue's text, under the headings of vLLM's form."""
+    """Return the issue's text, under the headings of vLLM's form."""
     around = reading.surroundings
     count = f" × {around.gpu_count}" if around.gpu_count and len(around.gpus) == 1 else ""
     chosen = _settings(reading.log, masked_log)
@@ -73,7 +73,7 @@ def issue_draft(reading: LogReading, masked_log: str, answer: Diagnosis) -> str:
 
 
 def new_issue_address(repo: str, diagnosis: Diagnosis) -> str:
-    """GitHub's form for a new issue with a title: the error, without what a browser cannot send."""
+    """Return the URL of GitHub's new-issue form with the title; the draft is too long for a URL."""
     fields = {"template": FORM} if repo == FORM_REPO else {}
     if title := draft_title(diagnosis):
         fields["title"] = title
@@ -82,7 +82,7 @@ def new_issue_address(repo: str, diagnosis: Diagnosis) -> str:
 
 
 def draft_title(diagnosis: Diagnosis) -> str:
-    """`[Bug]: ValueError: no available memory`; empty where the log names no error."""
+    """Return `[Bug]: ValueError: no available memory`; empty if the log names no error."""
     cause = diagnosis.root_cause
     words = diagnosis.wrappers[0] if diagnosis.wrappers else ""
     if cause is not None:
@@ -94,7 +94,7 @@ def draft_title(diagnosis: Diagnosis) -> str:
 
 
 def _settings(log: str, masked_log: str) -> list[Setting]:
-    """Flags and variables that somebody chose, each once, the last value of each."""
+    """Return explicitly set flags and environment variables, each with its last value."""
     lines = list(_start_lines(log, masked_log))
     found = read_settings(read_log_document("\n".join(lines))) if lines else ()
     chosen = {item.name: item for item in found if item.is_chosen and item.name != "model"}
@@ -102,7 +102,7 @@ def _settings(log: str, masked_log: str) -> list[Setting]:
 
 
 def _start_lines(log: str, masked_log: str) -> Iterator[str]:
-    """The lines that say how the server was started, a command's continued ones too."""
+    """Yield the lines that show how the server was started, with continuation lines."""
     seen: set[int] = set()
     for mark in _STARTS:
         at = log.find(mark)
@@ -134,7 +134,7 @@ def _flag(item: Setting) -> str:
 
 
 def _dump(log: str, masked_log: str) -> str:
-    """The server's own list of what was not left at its default."""
+    """Return the non-default arguments that the server printed; empty if there are none."""
     at = log.rfind(_DUMP)
     if at < 0:
         return ""
@@ -144,8 +144,8 @@ def _dump(log: str, masked_log: str) -> str:
 
 
 def _error_lines(reading: LogReading, masked_log: str) -> list[str]:
-    """The error's lines as they stand in the masked log, with its traceback and the first wrappers."""
-    # Of a very long log only some lines are read, so a line is found by its number, not by its place.
+    """Return the error's lines from the masked log, with its traceback and the first wrappers."""
+    # Only some lines of a very long log are read, so look lines up by number, not by index.
     lines = {line.number: line for line in reading.lines}
     errors = reading.errors
     cause = errors.cause or errors.apparent

@@ -1,7 +1,7 @@
-"""Keeping a log and its answer at its owner's wish: masked, for some days, with a link that deletes it.
+"""Keep a masked log and its answer for some days if the user asks, with a delete link.
 
-Of the secret in the delete link only a hash is stored. Who knows a log's id may read it, who knows the secret
-may delete it.
+Anyone who knows a log's id can read it; anyone who knows the secret in its delete link can delete it. Only a
+hash of the secret is stored.
 """
 
 import hashlib
@@ -29,28 +29,28 @@ from app.store.people import (
 from app.store.session import Store
 
 KEPT_BYTES = 1_000_000
-"""What is kept of a masked log, in UTF-8; of a longer one its start and its end."""
+"""Maximum UTF-8 size of a kept log; a longer one is reduced to its start and end."""
 KEPT_HEAD_BYTES = 300_000
 KEPT_LOGS_MAX = 5_000
 KEPT_TOTAL_BYTES = 5 << 30
 CLIENT_SHARE = 50
-"""A client may hold the 50th part of the places, and of the bytes, that are still free: 99 logs of an empty
-store, and fewer the fuller it is, so that who holds many is refused while others find room."""
+"""A client may hold 1/50 of the free log count and of the free bytes: 99 logs in an empty store, fewer as
+it fills up, so that heavy users are refused while others still find room."""
 
 _KEY = "kept_logs"
 _ID = re.compile(r"[0-9a-f]{32}")
-_GONE = "There is no log at this address; its time may be over, or somebody deleted it."
+_NOT_FOUND = "There is no log at this address; its time may be over, or somebody deleted it."
 
 
 class NoRoomError(TriageError):
-    """This client keeps as many logs as it may."""
+    """This client has reached its share of kept logs."""
 
     status = 429
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The id of a kept log's page, the secret that deletes it, the end of its time."""
+    """The id of a kept log's page, the secret that deletes it, and its expiry."""
 
     id: str
     delete_secret: str
@@ -59,7 +59,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class KeptLog:
-    """A kept log as its page shows it; `line_count` is that of the whole log."""
+    """A kept log for its page; `line_count` counts the lines of the whole log."""
 
     id: str
     log: str
@@ -72,17 +72,17 @@ class KeptLog:
 
 
 def keep_log(store: Store, found: DiagnosedLog, *, client: str, days: int, yours: str | None = None) -> Kept:
-    """Keep a log, its answer and the caller's version for some days; delete those whose time is over.
+    """Keep a log, its answer and the caller's version for `days` days; delete expired logs.
 
     Args:
-        client: counts for its share; it is hashed at once.
+        client: identifies the client for its share; only a keyed hash is stored.
 
     Raises:
-        NoRoomError: the client keeps too many already.
+        NoRoomError: the client already keeps too many.
     """
     now = datetime.now(UTC)
     kept = Kept(secrets.token_hex(16), secrets.token_hex(16), now + timedelta(days=days))
-    log = _shortened(found.masked_log)
+    log = _shorten(found.masked_log)
     answer = {
         "diagnosis": found.diagnosis.model_dump(mode="json"),
         "excerpt": [line.model_dump() for line in found.excerpt],
@@ -119,15 +119,15 @@ def _check_share(session: Session, record: KeptLogRecord) -> None:
 
 
 def view_kept_log(store: Store, key: str) -> KeptLog:
-    """The log at an address.
+    """Return the kept log with this id.
 
     Raises:
-        NotFoundError: there is none, or none any more.
+        NotFoundError: it never existed, has expired or was deleted.
     """
     with store.reading() as session:
         record = find_kept_log(session, key, datetime.now(UTC)) if _ID.fullmatch(key) else None
     if record is None:
-        raise NotFoundError(_GONE)
+        raise NotFoundError(_NOT_FOUND)
     answer = record.answer
     return KeptLog(
         id=record.id,
@@ -142,31 +142,31 @@ def view_kept_log(store: Store, key: str) -> KeptLog:
 
 
 def forget_log(store: Store, key: str, delete_secret: str) -> None:
-    """Delete the log at an address.
+    """Delete the kept log with this id.
 
     Raises:
-        NotFoundError: there is none, or the secret is not that of its delete link.
+        NotFoundError: there is none, or the secret is wrong.
     """
     with store.unit_of_work(changes=None) as session:
         if not _ID.fullmatch(key) or not delete_kept_log(session, key, _hash(delete_secret)):
-            raise NotFoundError(_GONE)
+            raise NotFoundError(_NOT_FOUND)
     store.leave_no_trace()
 
 
 def count_lines(log: str) -> int:
-    """How many lines a log has; a line end at the end begins none."""
+    """Count a log's lines; a final line break does not start another."""
     return log.count("\n") + (not log.endswith("\n"))
 
 
 def _hash(secret: str) -> str:
-    """The secret has 128 random bits: no salt and no slow hash are needed."""
+    """Hash a secret; its 128 random bits need no salt or slow hash."""
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
 
 
-def _shortened(log: str) -> str:
-    """The start and the end of a long log, in whole lines where there are some.
+def _shorten(log: str) -> str:
+    """Reduce a long log to its start and end, in whole lines if possible.
 
-    It is masked already: half of a key would not be recognised as one.
+    The log must be masked first: half of a key would not be recognised as one.
     """
     content = log.encode()
     if len(content) <= KEPT_BYTES:

@@ -1,6 +1,6 @@
-"""A pasted log on its way in: limits, decoding, control characters; the same for every door.
+"""Validate and clean a submitted log: size limits, decoding, control characters.
 
-In: text or bytes from a form, a file, JSON, stdin. Out: text that every room can take.
+In: text or bytes from a form, a file, JSON or stdin. Out: clean text.
 """
 
 import codecs
@@ -15,23 +15,23 @@ from app.knowledge.markdown import without_surrogates
 
 REPLACEMENT = "\ufffd"
 ODD_SHARE = 0.3
-"""A text with more control and undecodable characters than this is no text. Random bytes have 0.55,
+"""Share of control and undecodable characters above which input is not text. Random bytes have 0.55,
 a log in a Chinese Windows code page mostly below 0.1."""
 
 GZIP = b"\x1f\x8b\x08"
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]+")
-"""What is taken out: all control characters, the 8-bit ones too, but tab, line ends and escape."""
+"""Characters removed: all control characters, including C1, except tab, line ends and escape."""
 _ODD_BYTES = bytes(code for code in (*range(32), 127) if code not in b"\t\n\r\x1b\x0b\x0c")
-"""What speaks against a text; line and page feeds of old printers do not."""
+"""Bytes that count as not text; vertical tabs and form feeds do not."""
 _ODD_WIDE = re.compile(f"[\x80-\x9f{REPLACEMENT}]")
 
 
 def unpacked(data: bytes) -> bytes:
-    """What a gzip file holds; other bytes as they are.
+    """Decompress a gzip file; return other bytes unchanged.
 
     Raises:
-        TooLargeError: it holds more than any text of a log of the largest size.
-        NotTextError: it is damaged or cut off.
+        TooLargeError: the content exceeds twice the log limit.
+        NotTextError: the file is damaged or truncated.
     """
     if not data.startswith(GZIP):
         return data
@@ -46,11 +46,11 @@ def unpacked(data: bytes) -> bytes:
 
 
 def decode_log(data: bytes) -> str:
-    """Bytes as a log that is still to be cleaned, see `decode_text`; of a gzip file what it holds.
+    """Decode bytes, or a gzip file's content, to a log that is not yet cleaned; see `decode_text`.
 
     Raises:
         TooLargeError: over the limit, as UTF-8.
-        NotTextError: not a text.
+        NotTextError: not text.
     """
     text = decode_text(unpacked(data))
     _check_size(text)
@@ -59,19 +59,19 @@ def decode_log(data: bytes) -> str:
 
 
 def decode_text(data: bytes) -> str:
-    """Text of bytes: UTF-8, or UTF-16 where its mark says so; what cannot be read becomes U+FFFD."""
+    """Decode UTF-8, or UTF-16 if there is a byte order mark; undecodable bytes become U+FFFD."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", errors="replace")
     return data.decode("utf-8-sig", errors="replace")
 
 
 def check_is_text(text: str) -> None:
-    """Refuse what was no text before it was decoded.
+    """Refuse decoded binary data.
 
     Raises:
-        NotTextError: more than three in ten characters are not text.
+        NotTextError: over 30% of the characters are control or undecodable ones.
     """
-    # bytes are counted by far the faster; a lone surrogate is none of those that count
+    # Counting bytes is much faster; lone surrogates are not counted.
     encoded = text.encode(errors="replace")
     odd = len(encoded) - len(encoded.translate(None, _ODD_BYTES))
     if len(encoded) != len(text):
@@ -81,11 +81,11 @@ def check_is_text(text: str) -> None:
 
 
 def clean_log(text: str) -> str:
-    """A log as it is read: no control characters but tab, line ends and escape; no lone surrogates.
+    """Remove lone surrogates and all control characters except tab, line ends and escape.
 
     Raises:
         TooLargeError: over the limit, as UTF-8.
-        EmptyInputError: nothing but blanks.
+        EmptyInputError: the log is blank.
     """
     text = without_surrogates(text)
     _check_size(text)
@@ -96,16 +96,16 @@ def clean_log(text: str) -> str:
 
 
 def clean_words(text: str) -> str:
-    """A short text beside the log: without control characters and lone surrogates."""
+    """Remove control characters and lone surrogates from a short text, such as a GPU's name."""
     return _CONTROLS.sub("", without_surrogates(text))
 
 
 def too_large(size_bytes: int | None) -> TooLargeError:
-    """The refusal of a log over the limit; without a size where the rest was not read."""
+    """Return the error for a log over the limit; `size_bytes` is None if the log was not read to its end."""
     limit = LOG_LIMIT_BYTES // (1024 * 1024)
     if size_bytes is None:
         return TooLargeError(f"The log is over the limit of {limit} MiB. Cut the start, keep the end.")
-    # one decimal would show 10 MiB and a byte as "10.0 MiB"
+    # With one decimal, 10 MiB and one byte would read "10.0 MiB".
     is_clear = size_bytes >= 1.05 * LOG_LIMIT_BYTES
     size = f"{size_bytes / 1024 / 1024:.1f} MiB" if is_clear else f"{size_bytes:,} bytes"
     return TooLargeError(f"{size} is over the limit of {limit} MiB. Cut the start, keep the end.")

@@ -1,7 +1,7 @@
-"""A diagnosis as Markdown, and as one comment on an issue that was just opened.
+"""A diagnosis as Markdown, and as a comment on a newly opened issue.
 
-The comment names the known issue that it may be and what the report lacks. There is none unless a match is
-likely, or where the report names that issue itself. Foreign text stands in code or is escaped.
+The comment names the known issue it may duplicate and what the report lacks. No comment is made if no match
+is likely or the report names that issue itself. Untrusted text is put in code or escaped.
 """
 
 import json
@@ -19,7 +19,7 @@ from app.knowledge.markdown import render_markdown
 
 
 def diagnosis_markdown(diagnosis: Diagnosis) -> str:
-    """The answer as Markdown with headings; ends with a line end."""
+    """Return the diagnosis as Markdown with headings and a final line break."""
     return render_markdown("diagnosis.md", diagnosis=diagnosis)
 
 
@@ -48,7 +48,7 @@ class _Event(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class NewIssue:
-    """A failure that somebody reports: the log in it, and the facts of the report."""
+    """A newly reported failure: the log in the report, and the report's facts."""
 
     number: int
     repo: str
@@ -57,15 +57,15 @@ class NewIssue:
 
     @property
     def vllm_version(self) -> str | None:
-        """The version that fails, as the report states it."""
+        """The failing version, as stated in the report."""
         return self.facts.versions.get("vllm")
 
 
 def read_event(text: str) -> NewIssue | None:
-    """The reported failure; None for a pull request, another action, or an issue that reports no failure.
+    """Parse a GitHub event; None for a pull request, another action or an issue that reports no failure.
 
     Raises:
-        InputError: not an event on an issue.
+        InputError: not an issue event.
     """
     try:
         event = _Event.model_validate(json.loads(text))
@@ -78,7 +78,7 @@ def read_event(text: str) -> NewIssue | None:
 
 
 def new_issue(issue: IssueText) -> NewIssue | None:
-    """The failure that an issue reports; None for one that reports none."""
+    """Return the failure that an issue reports; None if it reports none."""
     read = read_issue(issue)
     if not read.facts.is_failure:
         return None
@@ -88,7 +88,7 @@ def new_issue(issue: IssueText) -> NewIssue | None:
 
 
 def comment_markdown(issue: NewIssue, diagnosis: Diagnosis) -> str:
-    """The comment; empty where there is nothing to say."""
+    """Return the comment; empty if there is nothing to say."""
     matches = [match for match in diagnosis.matches if match.band in SURE][:MATCHES_MAX]
     named = {f"{issue.repo}#{number}" for number in (issue.number, *issue.facts.related)}
     named |= set(issue.facts.related_elsewhere)
@@ -115,7 +115,7 @@ def missing_facts(
     gpus: Sequence[str] = (),
     models: Sequence[str] = (),
 ) -> list[str]:
-    """What a report does not state, nor its log, as a sentence names it."""
+    """Return what neither report nor log states, such as "the GPU"."""
     known = {
         "the vLLM version": facts.versions.get("vllm") or (versions or {}).get("vllm"),
         "the GPU": facts.gpus or gpus,

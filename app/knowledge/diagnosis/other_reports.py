@@ -1,8 +1,8 @@
-"""Remedies for a known failure whose matches have none: from its other reports, else from a failure nearby.
+"""Remedies for a known failure whose matches have none: from its other reports, else from a nearby failure.
 
-A failure nearby was raised at the same place in the code. It is another failure, so that it is named as one.
-Where no single issue is the same failure, a known kind of error is an answer of its own: how many issues hold
-its message, what they name as cause, and what helped most.
+A nearby failure was raised at the same place in the code; answers say that it is a different failure.
+If no single issue is the same failure, a common error is reported instead: how many issues contain its
+message, their causes, and the remedies that helped most.
 """
 
 from collections import Counter
@@ -23,23 +23,23 @@ from app.store.derived.search_index import Key, find_postings, term_id
 from app.store.github.issues import find_heads
 
 NEARBY_MAX = 5
-"""A frame of more clusters is one that errors of all kinds pass through."""
+"""A frame with more clusters is shared by unrelated errors and is ignored."""
 
 
 def helps(remedies: Iterable[Remedy]) -> bool:
-    """Whether one of these did not fail, and can be done."""
+    """True if a remedy did not fail and is still available."""
     return any(item.outcome != "fails" and item.gone is None for item in remedies)
 
 
 def remedies_of_others(
     session: Session, repo: str, key: Key, frame: str | None, hidden: Collection[Key]
 ) -> tuple[tuple[Remedy, ...], RemedySource]:
-    """The remedies of the issue's cluster, else of the biggest one with the same frame that has any.
+    """Return remedies from the issue's cluster, else from the largest cluster with the same frame.
 
     Args:
-        key: the issue, which has no remedy itself.
+        key: the issue, which has no remedies itself.
         frame: where the error was raised, `file.py:function`.
-        hidden: issues that are no answer.
+        hidden: issues to leave out.
     """
     repo_id, number = key
     own = cluster_of(session, repo_id, [number]).get(number, "")
@@ -69,13 +69,13 @@ def remedies_of_others(
 
 
 def _clusters_at(session: Session, repo_id: int, frame: str) -> list[str]:
-    """The clusters with a report whose error was raised in this frame, if the index holds it."""
+    """Return the clusters with a report whose error was raised in this frame."""
     places = find_postings(session, [term_id(FRAME, frame)])
     return clusters_raised_at(session, repo_id, places[places[:, 1] == repo_id, 2].tolist(), frame)
 
 
 ISSUES_MAX, READ_MAX = 10, 30
-"""Issues that are named, and those whose remedies and causes are read."""
+"""Issues listed, and issues whose remedies and causes are read."""
 WORKAROUNDS_MAX, CAUSES_MAX = 3, 3
 CAUSE_CHARS = 300
 
@@ -90,14 +90,13 @@ def find_common(
     is_common: bool = False,
     exclude: Collection[Key] = frozenset(),
 ) -> CommonError | None:
-    """The kind of error that a log's cause is; None where few issues share its message.
+    """Return the common error behind a log's cause; None if few issues share its message.
 
     Args:
-        is_common: unlike faults share the message, so that one report says nothing of another's cause and
-            remedy.
-        text: the message as it may be shown; nothing is asked for an empty one.
-        matches: the candidates for the same failure, likest first: these issues are named first.
-        repos: names of the repositories that are searched, by key.
+        is_common: unrelated failures share the message, so causes and most remedies are left out.
+        text: the masked message; if empty, nothing is searched.
+        matches: candidates for the same failure, most similar first; ties between issues follow this order.
+        repos: names of the repositories to search, by key.
     """
     said = words_of_cause(reading)
     if said is None or not text:

@@ -1,7 +1,7 @@
-"""What an error message advises, quoted; the legal value that was meant; the option that it is about.
+"""Advice in an error message: quotes, the nearest legal value, and the option that the message is about.
 
-Which sentences are advice is data: `advice.toml`. A command is given only where the message names it or the
-argument.
+The patterns that recognise advice are data: `advice.toml`. A step has a command only if the message names
+the command or the argument.
 """
 
 import json
@@ -41,7 +41,7 @@ _UNKNOWN = pattern(r"unrecognized arguments?:([^\n]+)")
 _FIELD = pattern(r"(?m)validation errors? for (\w+)\s*\n\s*([a-z]\w*(?:\.\w+)*)\s*$")
 _PIP = pattern(r"\b((?:uv )?pip3? install(?: -[-\w]+)*) ['\"]?([A-Za-z-][\w\[\]>=<~!.,:/@+-]*[\w\]])")
 _PLAIN_VALUE = pattern(r"^[\w./+:-]+$")
-"""What may stand in a command as it is."""
+"""A value that needs no quoting in a command."""
 _ASSIGNMENT = pattern(r"\b([A-Z][A-Z0-9]*_[A-Z0-9_]+=['\"]?[\w./:-]*\w)")
 _SWITCH = pattern(r"\b([a-z]+(?:_[a-z]+)+)`? ?(?:=|must be (?:set to )?)`?True\b")
 _FILLER = frozenset({"or", "and", "are", "is", "of", "the", "one", "be", "to", "type"})
@@ -49,7 +49,7 @@ _FILLER = frozenset({"or", "and", "are", "is", "of", "the", "one", "be", "to", "
 
 @lru_cache(maxsize=1)
 def advice_data() -> dict[str, Any]:
-    """`advice.toml` as it stands there."""
+    """Return the parsed `advice.toml`."""
     return tomllib.loads((files(__package__) / "advice.toml").read_text(encoding="utf-8"))
 
 
@@ -59,16 +59,16 @@ def _patterns(name: str) -> tuple[Any, ...]:
 
 
 class QuotedSteps(NamedTuple):
-    """Advice of a message, as quotes and as steps; of those in `risky` the message itself warns."""
+    """A message's advice as quotes and as steps; the message itself warns about the `risky` steps."""
 
     advice: tuple[QuotedAdvice, ...]
     steps: tuple[NextStep, ...]
     risky: tuple[NextStep, ...]
 
     def joined(self, ours: Sequence[NextStep]) -> tuple[NextStep, ...]:
-        """These steps and ours; before a risky one stands a safer one of ours, if there is one.
+        """Merge with our own steps; our first step comes before the risky ones.
 
-        What two would have one type stands with ours, which says more of it.
+        A command that occurs in both is kept only in our step, which explains it better.
         """
         ours_typed = {step.command for step in ours}
         steps, risky = (
@@ -82,7 +82,7 @@ class QuotedSteps(NamedTuple):
 
 
 def quoted_steps(reading: LogReading, masked_log: str) -> QuotedSteps:
-    """What the message advises, and the same as steps with what to type; the likeliest correction first."""
+    """Return the message's advice as quotes and as steps with commands; corrections come first."""
     lines = message_lines(reading)
     text = "\n".join(masked_text(line, masked_log) for line in lines)
     above = "\n".join(masked_text(line, masked_log) for line in lines_above(reading))
@@ -106,7 +106,7 @@ def quoted_steps(reading: LogReading, masked_log: str) -> QuotedSteps:
 def option_step(launch: Launch, message: str, steps: Iterable[NextStep]) -> NextStep | None:
     """Return the step that names the options a message is about; None if it names none, or a step does.
 
-    Of an option that is not supported the command is given without it.
+    If a single option is unsupported, the step's command is the launch command without it.
     """
     said = " ".join(f"{step.text} {step.command}" for step in steps)
     named = [piece for piece in named_options(launch, message) if f"--{piece.name}" not in said]
@@ -124,14 +124,14 @@ def option_step(launch: Launch, message: str, steps: Iterable[NextStep]) -> Next
 
 
 def is_advice(sentence: str) -> bool:
-    """Whether a sentence of an error message says what to do."""
+    """True if a sentence of an error message says what to do."""
     if any(item.search(sentence) for item in _patterns("ignored")):
         return False
     return any(item.search(sentence) for item in _patterns("advice"))
 
 
 def legal_values(text: str) -> tuple[str, ...]:
-    """The values that a message lists as legal, in its order."""
+    """Return the values that a message lists as legal, in its order."""
     found = CHOICES.search(text)
     if found is None:
         return ()
@@ -147,7 +147,7 @@ def legal_values(text: str) -> tuple[str, ...]:
 
 
 def given_value(text: str) -> str | None:
-    """What was given where one of the legal values belongs."""
+    """Return the illegal value that was given; None if the message does not name it."""
     for item in _patterns("given"):
         if found := item.search(text):
             return str(found.group("given"))
@@ -155,7 +155,7 @@ def given_value(text: str) -> str | None:
 
 
 def _correction(text: str, above: str) -> NextStep | None:
-    """The legal value that is most like the one that was given."""
+    """Suggest the legal value nearest to the given one; None if there is none."""
     values, given = legal_values(text), given_value(text)
     if not given or given in values:
         return None
@@ -167,7 +167,7 @@ def _correction(text: str, above: str) -> NextStep | None:
 
 
 def _correct_flag(text: str) -> NextStep | None:
-    """The flag that is most like one that vLLM does not know."""
+    """Suggest the flag nearest to an unrecognised one; None if there is none."""
     found = _UNKNOWN.search(text)
     flags = [word for word in found.group(1).split() if word.startswith("--")] if found else []
     if not flags:
@@ -196,7 +196,7 @@ def _nearest(given: str, values: Iterable[str], similarity: float = MIN_SIMILARI
 
 
 def _set_argument(text: str, value: str) -> str:
-    """The command that sets the argument named in the message to a value; empty where none is named."""
+    """Return the command that sets the argument named in the message; empty if none is named."""
     if not _PLAIN_VALUE.match(value):
         return ""
     argument, field = ARGUMENT.search(text), _FIELD.search(text)
@@ -210,9 +210,9 @@ def _set_argument(text: str, value: str) -> str:
 
 
 def _advice_in(text: str) -> Iterator[str]:
-    """Advice in a message, with the warning behind it.
+    """Yield the advice in a message, each with the warnings that follow it.
 
-    The first sentence states the error: it counts only with something to type.
+    The first sentence states the error, so it counts only if it has a command or legal values.
     """
     all_sentences = tuple(sentences(text))
     for at, sentence in enumerate(all_sentences):
@@ -235,7 +235,7 @@ def _cut(sentence: str) -> str:
 
 
 def _command_in(quote: str) -> str:
-    """What the quote names as something to type."""
+    """Return the command that a quote suggests; empty if there is none."""
     if found := _PIP.search(quote):
         package = found.group(2)
         return f"{found.group(1)} {shlex.quote(package)}"
@@ -248,6 +248,6 @@ def _command_in(quote: str) -> str:
 
 
 def _flag(field: str) -> str | None:
-    """The flag of `vllm serve` that sets a field of a configuration."""
+    """Return the flag of `vllm serve` that sets a configuration field; None if there is none."""
     name = field.replace("_", "-")
     return f"--{name}" if name in advice_data()["flags"]["names"].split() else None

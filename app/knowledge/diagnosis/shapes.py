@@ -13,13 +13,13 @@ from app.match.search.ranking import Band as MatchBand
 
 Band = Literal["same", "likely", "related", "unknown"]
 OPEN: frozenset[Band] = frozenset(("unknown", "related"))
-"""The verdicts by which no issue is known to report the failure."""
+"""Verdicts for which no issue is known to report the failure."""
 RemedySource = Literal["matches", "cluster", "same_frame"]
 RunOutcome = Literal["stopped", "not_started", "refused", "none"]
 LineRole = Literal["error", "frame", "wrapper", "before"]
 MAX_QUOTE_CHARS = 400
 READABLE_FROM = 0.05
-"""Matches below this chance are noise to a reader; the JSON has them."""
+"""After the first, matches with a lower score are hidden on the page; the JSON includes them."""
 
 
 class RootCause(Frozen):
