@@ -1,1 +1,1 @@
-"""One module per subject, with its page and its JSON routes."""
+"""Routes: one module per subject, with its pages and JSON routes."""

@@ -1,7 +1,7 @@
-"""Clusters of one failure: `/signatures` and `/signatures/{id}`, as pages and as JSON.
+"""Clusters of the same failure: `/signatures` and `/signatures/{id}`, as pages and as JSON.
 
-An id that is no cluster's today - merged, of an older version, or of a report's signature - leads by 301 to
-the cluster that holds it.
+An id that is no longer a cluster's (merged, or of an older version), or is a report's signature, redirects
+(301) to the cluster that contains it.
 """
 
 import re
@@ -31,7 +31,7 @@ PARTS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("newest", "Newest", "by their newest report", {"min_size": 2, "sort": "recent"}),
     ("alive", "Closed but alive", "reported again after the canonical issue was closed", {"alive": True}),
 )
-"""Of the page of all signatures: key, heading, order in words, and what to ask for."""
+"""Sections of the page of all signatures: key, heading, order in words, query arguments."""
 REPORTS_LISTED = 20
 FAMILIES_LISTED, PAGE_FAMILIES = 12, 100
 
@@ -127,7 +127,7 @@ def get_signature(
     """All that is known of a failure: its reports, their versions and hardware, remedies, fix, range."""
     current = current_id(services.store, repo, signature_id)
     if current != signature_id:
-        return _moved(services, "/api/v1/signatures/", current, signature_id, repo)
+        return _redirect_moved(services, "/api/v1/signatures/", current, signature_id, repo)
     return reply(services.cached(view_cluster, repo, current, via=via))
 
 
@@ -185,7 +185,7 @@ def signature_page(
     """One failure with all its reports."""
     current = current_id(services.store, repo, signature_id)
     if current != signature_id:
-        return _moved(services, "/signatures/", current, signature_id, repo)
+        return _redirect_moved(services, "/signatures/", current, signature_id, repo)
     detail = services.cached(view_cluster, repo, current, via=via)
     return render_repo_page(
         "signature.html",
@@ -202,7 +202,7 @@ def signature_page(
     )
 
 
-def _moved(services: Services, path: str, current: str, asked: str, repo: str) -> RedirectResponse:
-    """To the cluster that holds the id today; what was asked for goes along where it reads as an id."""
+def _redirect_moved(services: Services, path: str, current: str, asked: str, repo: str) -> RedirectResponse:
+    """Redirect to the cluster that now contains the id; a valid requested id is passed on as `via`."""
     via = asked if re.search(_ID, asked) else None
     return RedirectResponse(with_repo(path + current, repo, services.default_repo, via=via), status_code=301)

@@ -1,4 +1,4 @@
-"""The first page with its paste box; the diagnosis of a pasted log as a page and as JSON; kept logs."""
+"""The home page with its paste box; diagnoses of pasted logs as page and JSON; kept logs."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -71,7 +71,7 @@ def first_page(
     fault: str = "",
     status: int = 200,
 ) -> HTMLResponse:
-    """The first page; with a `fault` of what was sent, and that in its fields again."""
+    """Render the home page; after a rejected form, with the error (`fault`) and the submitted values."""
     return render_repo_page(
         "index.html",
         services,
@@ -89,7 +89,7 @@ def first_page(
 
 
 def curl_command(request: Request, vllm_version: str | None) -> str:
-    """The same question for a shell; the host is repeated only where it is a plain one."""
+    """Return the equivalent `curl` command; `base_address` supplies the host."""
     query = "?" + urlencode({"vllm_version": vllm_version}) if vllm_version else ""
     address = f"{base_address(request)}api/v1/diagnose{query}"
     return f"curl --data-binary @crash.log -H 'Content-Type: text/plain' '{address}'"
@@ -101,7 +101,7 @@ HEADERS = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex"}
 
 
 EDITED_CHARS = 300_000
-"""Longest log that the answer holds once more to be edited; of a longer one the browser has it still."""
+"""Longest log repeated in the answer for editing; the browser still has longer ones."""
 
 
 class KeptLinks(Frozen):
@@ -121,7 +121,7 @@ class KeptDiagnosis(Diagnosis):
 async def keep_answer(
     services: Services, asked: DiagnoseRequest, found: DiagnosedLog, client: str
 ) -> KeptLinks | None:
-    """Keep a log and its answer, if its owner asks for it."""
+    """Keep a log and its answer if the user asks for it; return the links, else None."""
     if not asked.keep:
         return None
     days = services.settings.keep_days
@@ -152,7 +152,7 @@ async def diagnose_page(
             known = {name: value for name, value in fields.items() if name in DiagnoseRequest.model_fields}
             asked = validated(DiagnoseRequest, known, strict=False)
         except (InputError, RequestValidationError) as error:
-            return _sent_back(request, services, fields, error)
+            return _rejected_form(request, services, fields, error)
         return asked, ask(asked, services)
 
     answer = await run_in_threadpool(read_and_ask)
@@ -174,10 +174,10 @@ async def diagnose_page(
     )
 
 
-def _sent_back(
+def _rejected_form(
     request: Request, services: Services, sent: dict[str, Any], error: InputError | RequestValidationError
 ) -> HTMLResponse:
-    """The form with what was sent, masked, and its fault; what is too large the browser still has."""
+    """Render a rejected form with its error and masked input; after a 413 the browser still has the log."""
     if isinstance(error, InputError):
         status, fault = error.status, error.message
     else:
@@ -215,7 +215,7 @@ def _terminal_answer(
 ) -> PlainTextResponse:
     text = short_text(diagnosis, colours=color is not None)
     if max_chars is not None and len(text) > max_chars:
-        text = cut_lines(short_text(diagnosis, colours=False), max_chars)  # a colour would not end
+        text = cut_lines(short_text(diagnosis, colours=False), max_chars)  # a cut could lose the colour reset
     return PlainTextResponse(text, headers={"Cache-Control": "no-store", **VARY})
 
 
@@ -343,13 +343,13 @@ async def post_diagnose(
 
 
 def _with_verdict(answer: Response, found: DiagnosedLog) -> Response:
-    """The answer with its verdict as a header, for a client that shows text and ends with an exit code."""
+    """Set the verdict header, from which a client that prints text gets its exit code."""
     answer.headers[VERDICT] = found.diagnosis.verdict
     return answer
 
 
 def ask(asked: DiagnoseRequest, services: Services) -> DiagnosedLog:
-    """Diagnose what is asked, and count the verdict."""
+    """Diagnose a request's log and count the verdict."""
     found = diagnose_log(
         services.store,
         asked.log,
@@ -397,11 +397,11 @@ async def diagnose_batch(
     """
     batch = await run_sync(lambda: validated(DiagnoseBatch, parse_body(body)))
     await spend(request.scope, len(batch.logs) - 1)
-    as_it_is = {"Content-Encoding": "identity", "Cache-Control": "no-store"}  # gzip would hold lines back
-    return StreamingResponse(_lines(batch, services, client), media_type=LINES_TYPE, headers=as_it_is)
+    as_it_is = {"Content-Encoding": "identity", "Cache-Control": "no-store"}  # gzip would buffer lines
+    return StreamingResponse(_batch_lines(batch, services, client), media_type=LINES_TYPE, headers=as_it_is)
 
 
-async def _lines(batch: DiagnoseBatch, services: Services, client: str) -> AsyncIterator[str]:
+async def _batch_lines(batch: DiagnoseBatch, services: Services, client: str) -> AsyncIterator[str]:
     def read_and_ask(asked: DiagnoseRequest) -> DiagnosedLog:
         return ask(asked.model_copy(update=cleaned({"log": asked.log})), services)
 
@@ -419,7 +419,7 @@ async def _lines(batch: DiagnoseBatch, services: Services, client: str) -> Async
 
 
 EVENT_LIMIT_BYTES = 5 * 1024 * 1024
-"""An issue's text has at most 64 KiB; the rest of an event is addresses."""
+"""An issue's text has at most 64 KiB; the rest of an event is mostly URLs."""
 
 
 class IssueComment(Frozen):

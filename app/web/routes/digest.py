@@ -1,7 +1,7 @@
-"""The digest of a week as a page, a mail, Markdown and JSON; the list of all weeks; the Atom feed (RFC 4287).
+"""The weekly digest as page, email, Markdown and JSON; the list of all weeks; the Atom feed (RFC 4287).
 
-An entry's id in the feed is a `tag:` URI (RFC 4151) of the repository and the entry's key, so that it stays
-the same under another host name and after the data was loaded anew.
+An entry's id in the feed is a `tag:` URI (RFC 4151) of the repository and the entry's key, so it does not
+change with the host name or when the data is reloaded.
 """
 
 import re
@@ -30,9 +30,9 @@ from app.web.views.render import base_address, render_page, render_repo_page, re
 
 ATOM_TYPE = "application/atom+xml"
 NO_DATA = datetime(1970, 1, 1, tzinfo=UTC)
-"""The time of a feed without entries, which must have one."""
+"""`updated` of a feed without entries; Atom requires a time."""
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 has no way to write."""
+"""Characters that are not allowed in XML 1.0."""
 
 router = api_router("digest")
 
@@ -144,10 +144,10 @@ def feed(request: Request, services: ServicesDep, stack: StackDep) -> Response:
 
 
 def atom(entries: Sequence[FeedEntry], repo: str, base: str, stack: str = "") -> bytes:
-    """The feed's document; titles and summaries are plain text, of which nothing is markup.
+    """Render the feed; titles and summaries are plain text, without markup.
 
     Args:
-        base: the public address of this server, with a slash at the end.
+        base: the public URL of this server, with a trailing slash.
     """
     updated = max((entry.updated for entry in entries), default=NO_DATA)
     text = render_text(
@@ -164,5 +164,5 @@ def atom(entries: Sequence[FeedEntry], repo: str, base: str, stack: str = "") ->
 
 
 def tag(repo: str, key: str) -> str:
-    """The id of an entry, whatever address serves it."""
+    """Return an entry's id, which does not depend on the host name."""
     return f"tag:vllm-triage,2026:{quote(repo, safe='/')}/{quote(key, safe='/')}"

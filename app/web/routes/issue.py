@@ -1,4 +1,4 @@
-"""One issue as JSON, as Markdown and as a page; what belongs to it; votes on it and on its remedies."""
+"""Single issues as JSON, Markdown and page; their relations; votes on issues and remedies."""
 
 import re
 from typing import Annotated
@@ -137,7 +137,7 @@ def _page(
     address = page_address(issue.repo, issue.number, services.default_repo)
     facts = issue.facts
     yours = yours or (stack.vllm if stack else None)
-    mine = yours if repo == services.default_repo else None  # it has no place among other versions
+    mine = yours if repo == services.default_repo else None  # the version is the default repository's
     return render_repo_page(
         "issue.html",
         services,
@@ -157,7 +157,7 @@ def _page(
         else (),
         missing=main_unknowns(facts, issue.fix) if facts and facts.is_failure else (),
         linked=linked,
-        relations=_relations(linked),
+        relations=_group_edges(linked),
         remedy_votes=seen.remedy_votes,
         remedy_id=remedy_id,
         vote_address=f"{address}/votes",
@@ -166,8 +166,8 @@ def _page(
     )
 
 
-def _relations(graph: Graph) -> tuple[tuple[str, list[GraphEdge]], ...]:
-    """The edges by what stands at their other end."""
+def _group_edges(graph: Graph) -> tuple[tuple[str, list[GraphEdge]], ...]:
+    """Group the edges: pull requests, issues named by people, similar issues."""
     pulls = [
         edge for edge in graph.edges if edge.kind in _OF_PULLS or graph.other_end(edge).kind == "pull_request"
     ]
@@ -183,8 +183,8 @@ COOKIE_S = 365 * 24 * 3600
 _HELPED: dict[str, Vote] = {"1": 1, "-1": -1, "0": 0}
 
 
-def _no_flag(value: object) -> object:
-    if isinstance(value, bool):  # which equals 0 or 1
+def _reject_bool(value: object) -> object:
+    if isinstance(value, bool):  # True == 1 and False == 0
         raise ValueError("must be 1, -1 or 0")
     return value
 
@@ -195,7 +195,7 @@ class VoteRequest(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     signal: Signal
-    value: Annotated[Vote, BeforeValidator(_no_flag)]
+    value: Annotated[Vote, BeforeValidator(_reject_bool)]
 
 
 async def _form_vote(request: Request) -> tuple[str, Vote]:

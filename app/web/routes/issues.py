@@ -1,6 +1,6 @@
-"""Issues by filters: the page with its facets, and the JSON route. Every state of the page is an address.
+"""Filtered lists of issues: the page with facets and the JSON route. The URL holds the page's whole state.
 
-For a mirror or a bot also what changed since it asked last.
+`/api/v1/changes` lists what changed since a cursor, for mirrors and bots.
 """
 
 from collections.abc import Mapping, Sequence
@@ -129,7 +129,7 @@ def list_issues(
     repo, stack = known_repo(services, asked.repo), parse_stack(asked.stack)
     if asked.affects and (stack is None or ordered(stack.vllm) is None):
         raise InputError("affects: needs a stack that names a release, such as stack=0.21.0~H100.")
-    page = _ask(services, repo, asked, limit=asked.limit, facets=asked.facets)
+    page = _browse(services, repo, asked, limit=asked.limit, facets=asked.facets)
     found = IssueList(
         items=page.items,
         total=page.total,
@@ -150,9 +150,9 @@ def list_issues(
 def issues_page(services: ServicesDep, asked: Annotated[IssueFilters, Query()]) -> Response:
     """The list with its filters and facets; where `q` names an issue and nothing else is asked, its page."""
     repo, stack = asked.repo or services.default_repo, parse_stack(asked.stack)
-    if set(asked.in_force()) == {"q"} and (one := _issue_meant(services, repo, asked.q)):
+    if set(asked.in_force()) == {"q"} and (one := _named_issue(services, repo, asked.q)):
         return RedirectResponse(page_address(one.repo, one.number, services.default_repo), 303)
-    page = _ask(services, repo, asked, limit=PAGE_ISSUES, facets=True)
+    page = _browse(services, repo, asked, limit=PAGE_ISSUES, facets=True)
     addresses = Addresses(asked)
     return render_repo_page(
         "issues.html",
@@ -172,8 +172,8 @@ def issues_page(services: ServicesDep, asked: Annotated[IssueFilters, Query()]) 
     )
 
 
-def _issue_meant(services: Services, repo: str, text: str) -> IssueAddress | None:
-    """The issue that a search names by its number or address, if it does nothing else."""
+def _named_issue(services: Services, repo: str, text: str) -> IssueAddress | None:
+    """Return the issue that a search names by number or URL; None if the search has other words."""
     try:
         return parse_issue_address(text, (repo, *services.settings.repo))
     except AddressError:
@@ -187,7 +187,7 @@ def _affects(
     return dict(services.cached(affects_issues, repo, stack, numbers)) if stack else None
 
 
-def _ask(services: Services, repo: str, asked: IssueFilters, *, limit: int, facets: bool) -> IssuePage:
+def _browse(services: Services, repo: str, asked: IssueFilters, *, limit: int, facets: bool) -> IssuePage:
     stack = parse_stack(asked.stack) if asked.affects else None
     touched = services.cached(affecting, repo, stack).numbers if stack else None
     return services.cached(
@@ -203,7 +203,7 @@ def _ask(services: Services, repo: str, asked: IssueFilters, *, limit: int, face
 
 @dataclass(frozen=True, slots=True)
 class FilterLink:
-    """A filter that is set, or a value that a facet offers; the address removes or sets it."""
+    """An active filter or a facet's value; `address` removes or sets it."""
 
     word: str
     address: str
@@ -212,7 +212,7 @@ class FilterLink:
 
 
 class Addresses:
-    """The addresses that a list links to."""
+    """Builds the URLs that a list links to."""
 
     def __init__(self, asked: IssueFilters) -> None:
         self._filters = asked.in_force()
@@ -225,37 +225,37 @@ class Addresses:
         self._others: dict[str, str] = {name: value for name, value in others if value}
 
     def hidden(self) -> dict[str, str]:
-        """The fields that a form for other words repeats."""
+        """Return the hidden fields of the search form: everything but `q`."""
         return {name: value for name, value in {**self._filters, **self._others}.items() if name != "q"}
 
     def carried(self) -> dict[str, str]:
-        """The query of the same list for another repository."""
+        """Return the query of the same list for another repository."""
         carried = {**self._filters, **self._others}
         return {name: value for name, value in carried.items() if name not in {"repo", "stack"}}
 
     def without(self, *names: str) -> str:
-        """The first part of the list without these filters."""
+        """Return the URL of the list's first page without these filters."""
         return self._address({name: value for name, value in self._filters.items() if name not in names})
 
     def cleared(self) -> str:
-        """The list without any filter."""
+        """Return the URL of the list without filters."""
         return self._address({})
 
     def sorted_by(self, sort: Sort) -> str:
-        """The same list in another order."""
+        """Return the URL of the same list in another order."""
         return self._address(self._filters, sort=sort)
 
     def part(self, after: int) -> str:
-        """The part that begins after an issue; 0 is the first part."""
+        """Return the URL of the page that begins after an issue; 0 is the first page."""
         return (
             self._address(self._filters, cursor=write_cursor(self._kind, after)) if after else self.without()
         )
 
     def tokens(self) -> list[FilterLink]:
-        return [FilterLink(_word(name, value), self.without(name)) for name, value in self._filters.items()]
+        return [FilterLink(_label(name, value), self.without(name)) for name, value in self._filters.items()]
 
     def touching(self) -> list[FilterLink]:
-        """What of the list affects the reader's stack, and what may; nothing without a stack."""
+        """Return links to issues that affect, or may affect, the user's stack; empty without a stack."""
         if "stack" not in self._others:
             return []
         return [self._link("affects", FacetValue(value=value, count=0)) for value in get_args(Touches)]
@@ -266,15 +266,15 @@ class Addresses:
     def _link(self, name: str, value: FacetValue) -> FilterLink:
         is_on = value.value.casefold() == self._filters.get(name, "").casefold()
         address = self.without(name) if is_on else self._address({**self._filters, name: value.value})
-        return FilterLink(_word(name, value.value), address, value.count, is_on)
+        return FilterLink(_label(name, value.value), address, value.count, is_on)
 
     def _address(self, filters: Mapping[str, str], **more: str) -> str:
         query = urlencode({**filters, **self._others, **more})
         return f"/issues?{query}" if query else "/issues"
 
 
-def _word(name: str, value: str) -> str:
-    """A filter's value as the page shows it."""
+def _label(name: str, value: str) -> str:
+    """Return a filter's value as shown on the page."""
     if name == "failure_kind":
         return label(value, FAILURES)
     formats = {
@@ -287,7 +287,7 @@ def _word(name: str, value: str) -> str:
 
 
 SETTLED_S = 30.0
-"""What is younger is sent later: a sync that began before may still commit something older."""
+"""Newer changes are held back: a running sync may still commit one with an earlier time."""
 _BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
 _CURSOR = "^[0-9]{1,17}-[0-9]{1,10}$"
 _MICROSECOND = timedelta(microseconds=1)

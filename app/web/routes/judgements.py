@@ -1,7 +1,7 @@
-"""People's judgement: two issues are the same failure, or are not; and the inbox of new ones. For the admin.
+"""Admin routes: judgements whether two issues are the same failure, and the inbox of possible duplicates.
 
-The JSON routes take the token as a header. The inbox takes it from a form too, and sets a signed cookie that
-no script can read and that no other site's page can send.
+The JSON routes take the token as a header. The inbox also takes it from a form, and sets a signed cookie
+that is hidden from scripts and not sent from other sites.
 """
 
 import time

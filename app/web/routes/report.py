@@ -1,6 +1,6 @@
-"""The report on one issue as a page, JSON and Markdown; `POST /report` fetches an issue that is not stored.
+"""The report on an issue as page, JSON and Markdown; `POST /report` fetches an issue that is not stored.
 
-Fetches spend the operator's GitHub budget: one issue at a time, and a limited number an hour.
+Fetches use the operator's GitHub rate limit, so they run one at a time and are limited per minute and hour.
 """
 
 import threading
@@ -39,17 +39,17 @@ from app.web.views.version_line import report_stations
 RATES = (Rate(6, 60), Rate(60, 3600))
 
 FetchIssue = Callable[[Settings, Store, str, int], bool]
-"""Fetches and stores an issue of a repository; False if GitHub does not have it."""
+"""Fetches and stores an issue; returns False if GitHub does not have it."""
 
 
 class RateLimitError(TriageError):
-    """Too many issues were asked for in a while."""
+    """Too many issues were requested in a short time."""
 
     status = 429
 
 
 class Fetcher:
-    """Fetches issues one after the other, not more often than allowed."""
+    """Fetches issues one at a time, within rate limits."""
 
     def __init__(self, fetch: Callable[[Store, str, int], bool], rates: Sequence[Rate] = RATES) -> None:
         self._fetch = fetch
@@ -61,8 +61,8 @@ class Fetcher:
         """Fetch one issue; False if GitHub does not have it.
 
         Raises:
-            RateLimitError: another one is being fetched, or too many were.
-            GitHubError: GitHub refused or could not be reached.
+            RateLimitError: another issue is being fetched, or a rate limit is reached.
+            GitHubError: GitHub refused the request or is unreachable.
         """
         if not self._turn.acquire(blocking=False):
             raise RateLimitError("Another issue is being fetched just now. Try again in a few seconds.")
@@ -80,9 +80,9 @@ class Fetcher:
 
 
 EDGES_LISTED = 60
-"""Most relations listed on the page; the Markdown and the JSON have all."""
+"""Maximum number of relations on the page; Markdown and JSON have all."""
 COPIED_CHARS = 20_000
-"""Longest Markdown that the page holds a second time to be copied: a page weighs 100 KiB at most."""
+"""Longest Markdown embedded for copying: a page is at most 100 KiB."""
 
 router = api_router("issues")
 
@@ -120,10 +120,10 @@ def report_page(
 
 
 async def read_address(request: Request, url: Address = "") -> str:
-    """The issue that a form names, in its body or in the address it is sent to.
+    """Return the issue's address from the form's body or, failing that, the query.
 
     Raises:
-        TooLargeError: the form holds more than an address.
+        TooLargeError: the form is larger than an issue's address.
     """
     body = await read_limited(request, _FORM_BYTES, "This form holds more than an issue's address.")
     sent = dict(parse_qsl(body.decode("utf-8", "replace")))
@@ -131,7 +131,7 @@ async def read_address(request: Request, url: Address = "") -> str:
 
 
 async def fetcher(request: Request) -> Fetcher:
-    """What fetches issues for this server."""
+    """Return the application's fetcher."""
     found: Fetcher = request.app.state.fetcher
     return found
 
@@ -148,19 +148,19 @@ async def fetch_page(
         asked = parse_issue_address(url, services.settings.repo)
         found = await services.write(fetcher.fetch, asked.repo, asked.number)
     except StoreError:
-        raise  # its words are not for a page
+        raise  # not to be shown on a page
     except TriageError as error:
         return await run_in_threadpool(
             _page, services, url, status=error.status, fault=error.message, wanted=asked
         )
-    return await run_in_threadpool(_fetched, services, url, asked, found)
+    return await run_in_threadpool(_after_fetch, services, url, asked, found)
 
 
-def _fetched(services: Services, url: str, asked: IssueAddress, found: bool) -> Response:
+def _after_fetch(services: Services, url: str, asked: IssueAddress, found: bool) -> Response:
     if not found and not _is_stored(services, asked):
         fault = f"GitHub has no #{asked.number} in {asked.repo}: deleted, transferred or never was."
         return _page(services, url, status=GoneError.status, fault=fault)
-    return RedirectResponse(f"/report?{urlencode({'url': _short(services, asked)})}", status_code=303)
+    return RedirectResponse(f"/report?{urlencode({'url': _short_name(services, asked)})}", status_code=303)
 
 
 def _is_stored(services: Services, asked: IssueAddress) -> bool:
@@ -171,7 +171,7 @@ def _is_stored(services: Services, asked: IssueAddress) -> bool:
     return True
 
 
-def _short(services: Services, asked: IssueAddress) -> str:
+def _short_name(services: Services, asked: IssueAddress) -> str:
     is_default = asked.repo == services.default_repo
     return str(asked.number) if is_default else f"{asked.repo}#{asked.number}"
 
@@ -185,7 +185,7 @@ def _page(
     report: Report | None = None,
     wanted: IssueAddress | None = None,
 ) -> HTMLResponse:
-    """The page in any of its states; `wanted` is an issue that a button may fetch."""
+    """Render the page in any of its states; `wanted` is an issue offered for fetching."""
     repo = report.repo if report else services.default_repo
     markdown = report_markdown(report) if report else ""
     return render_repo_page(

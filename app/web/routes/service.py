@@ -1,11 +1,11 @@
-"""What watches and explains the service: health, `/docs`, `/guide` and the files that programs look for.
+"""Service routes: health, `/docs`, `/guide`, and well-known files such as `robots.txt`.
 
-`/docs` is Swagger UI; its files come from the package `fastapi-offline` and are served here, with a start
-script of our own, so that nothing is loaded from elsewhere and the page needs no inline script.
+`/docs` is Swagger UI. Its files come from the package `fastapi-offline` and are served here with our own
+start script, so the page loads nothing from other hosts and needs no inline script.
 
-The pages of `app/guide/` are rendered once from their Markdown. They are written for a reader in the checkout
-too, so they link to each other as `chatbots.md`; here that is `/guide/chatbots`. A link to a file that the
-server does not serve becomes plain text.
+The Markdown pages of `app/guide/` are rendered once. They can also be read in a checkout, so they link to
+each other as `chatbots.md`; here this becomes `/guide/chatbots`. Links to files that are not served become
+plain text.
 """
 
 import re
@@ -39,7 +39,7 @@ router = APIRouter(tags=["service"])
 
 POLICY = "Content-Security-Policy"
 HEADERS = {POLICY: SECURITY_HEADERS[POLICY].replace("img-src 'self'", "img-src 'self' data:")}
-"""Its style sheet holds its icons as data addresses."""
+"""Swagger UI's style sheet has its icons as `data:` URLs."""
 _TYPES = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
 _AGE = {"Cache-Control": "public, max-age=86400"}
 
@@ -151,7 +151,7 @@ class GuidePage:
 
 @lru_cache(maxsize=1)
 def guide_pages() -> dict[str, GuidePage]:
-    """All pages by name, in the order of the contents list `index.md`."""
+    """Return all pages by name, in the order of the contents in `index.md`."""
     texts = {path.stem: path.read_text(encoding="utf-8") for path in guide_dir().glob("*.md")}
     texts["changelog"] = changelog().read_text(encoding="utf-8")
     order = ["index", *re.findall(r"\]\(([a-z-]+)\.md\)", texts["index"]), "changelog"]
@@ -163,12 +163,12 @@ def _render(name: str, text: str) -> GuidePage:
     tokens = markdown.parse(re.sub(r"<!--.*?-->\n?", "", text, flags=re.DOTALL))
     title = next((tokens[at + 1].content for at, token in enumerate(tokens) if token.tag == "h1"), name)
     for at, token in enumerate(tokens):
-        if token.type == "heading_open":  # links name a heading as GitHub does
+        if token.type == "heading_open":  # heading anchors as on GitHub
             token.attrSet("id", re.sub(r"[^a-z0-9]+", "-", tokens[at + 1].content.lower()).strip("-"))
         if token.children:
             token.children = _with_served_links(token.children)
         if token.type == "table_open":
-            token.attrSet("tabindex", "0")  # a wide table scrolls, also by keyboard
+            token.attrSet("tabindex", "0")  # lets the keyboard scroll a wide table
     html = markdown.renderer.render(tokens, markdown.options, {}).replace("<th></th>", "<td></td>")
     return GuidePage(name, title, html)
 
@@ -191,7 +191,7 @@ def _with_served_links(tokens: list[Token]) -> list[Token]:
 
 @router.get("/guide", include_in_schema=False)
 def guide() -> HTMLResponse:
-    return _show("index")
+    return _show_page("index")
 
 
 @router.get("/guide/{name}", include_in_schema=False, response_model=None)
@@ -203,10 +203,10 @@ def guide_page(name: str) -> HTMLResponse | RedirectResponse:
     """
     if name == "index" or name.endswith(".md"):
         return RedirectResponse("/guide" if name.startswith("index") else f"/guide/{name[:-3]}", 301)
-    return _show(name)
+    return _show_page(name)
 
 
-def _show(name: str) -> HTMLResponse:
+def _show_page(name: str) -> HTMLResponse:
     pages = guide_pages()
     if name not in pages:
         raise NotFoundError(f"The guide has no page {name!r}; its contents are at /guide.")

@@ -1,4 +1,4 @@
-"""What fails in a version, and since when; one's own stack; what an upgrade brings: pages and JSON routes."""
+"""Regressions and known issues of a version, the user's stack, and upgrades: pages and JSON routes."""
 
 from collections.abc import Iterable
 from typing import Annotated, TypeVar
@@ -54,10 +54,10 @@ Asked = TypeVar("Asked", str, str | None)
 
 
 def known_version(services: Services, repo: str, version: Asked) -> Asked:
-    """The version that is asked for.
+    """Return the requested version if it is valid.
 
     Raises:
-        RequestValidationError: it is neither a version nor a commit; the nearest release is named.
+        RequestValidationError: neither a version nor a commit; the error names the nearest release.
     """
     if version is not None and not can_be_version(version):
         releases = services.cached(release_names, repo)
@@ -159,7 +159,7 @@ def regressions_page(
     if version:
         known = services.cached(known_issues, repo, version, closed=bool(closed), limit=PAGE_KNOWN)
     counts = () if version else services.cached(regression_versions, repo)
-    parts = _parts(page, known)
+    parts = _sections(page, known)
     return render_repo_page(
         "regressions.html",
         services,
@@ -183,18 +183,18 @@ def regressions_page(
 Part = tuple[str, str, str, list[RegressionItem | KnownIssue]]
 
 
-def _parts(page: RegressionPage, known: KnownPage | None) -> list[Part]:
-    """The sections of the page: key, heading, note, and its failures, each in one section only."""
+def _sections(page: RegressionPage, known: KnownPage | None) -> list[Part]:
+    """Return the page's sections: key, heading, note, failures. Each failure is in one section only."""
     if known is None:
         return [("newest", "Newest", "by issue, the newest first", list(page.items))]
     version = known.version
-    began = [item for item in known.items if item.basis == "reported" and _began(item, version)]
-    reported = [item for item in known.items if item.basis == "reported" and not _began(item, version)]
+    began = [item for item in known.items if item.basis == "reported" and _began_in(item, version)]
+    reported = [item for item in known.items if item.basis == "reported" and not _began_in(item, version)]
     return [
         ("began", f"Began in {version}", "first reported to fail here", [*began]),
         ("reported", "Failing", f"reported of {version}", [*reported]),
-        ("range", "In the range", "between two reported versions", _of(known, "in_range")),
-        ("since", "Failing since earlier", f"open; no report on {version}", _of(known, "since")),
+        ("range", "In the range", "between two reported versions", _with_basis(known, "in_range")),
+        ("since", "Failing since earlier", f"open; no report on {version}", _with_basis(known, "since")),
         (
             "fixed",
             f"Fixed in {version}",
@@ -204,11 +204,11 @@ def _parts(page: RegressionPage, known: KnownPage | None) -> list[Part]:
     ]
 
 
-def _began(item: KnownIssue, version: str) -> bool:
+def _began_in(item: KnownIssue, version: str) -> bool:
     return item.regression is not None and is_same(item.regression.first_failing, version)
 
 
-def _of(known: KnownPage, basis: Basis) -> list[RegressionItem | KnownIssue]:
+def _with_basis(known: KnownPage, basis: Basis) -> list[RegressionItem | KnownIssue]:
     return [item for item in known.items if item.basis == basis]
 
 
@@ -217,7 +217,7 @@ def _is_release(text: str) -> bool:
     return version is not None and not version.is_prerelease
 
 
-# ---- one's own stack
+# ---- the user's stack
 
 PART = Annotated[str | None, Query(max_length=300), AfterValidator(none_if_blank)]
 AFFECTING_LISTED = 30
@@ -252,7 +252,7 @@ def stack_page(
     )
 
 
-# ---- what an upgrade brings
+# ---- upgrades
 
 From = Annotated[
     str, Query(alias="from", max_length=100, pattern=VERSION, description="version to upgrade from")

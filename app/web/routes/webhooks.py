@@ -1,9 +1,9 @@
-"""`POST /webhooks/github`: GitHub sends a delivery for a change as it happens.
+"""`POST /webhooks/github`: receive GitHub's webhook deliveries.
 
-The signature is checked over the raw body, in constant time, before anything is read out of it. One thread
-stores the deliveries in the order they came. GitHub wants an answer within seconds and the database may be
-busy with a sync: a delivery that is not stored within `ANSWER_S` is accepted and stored as soon as it can be.
-GitHub never sends one again by itself; the next sync brings what was missed.
+The signature is checked over the raw body, in constant time, before the body is parsed. One thread stores the
+deliveries in order of arrival. GitHub expects an answer within seconds, but the database may be busy with a
+sync: a delivery not stored within `ANSWER_S` is answered as accepted and stored later. GitHub does not retry
+failed deliveries; the next sync fetches missed changes.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from app.web.answers.schemas import Taken
 from app.web.body import JSON_TYPE, MalformedError, check_structure, media_type_of, read_limited
 
 WAITING_MAX_BYTES = 100 * 1024 * 1024
-"""Deliveries that wait for the database; thousands of the usual size."""
+"""Total size of queued deliveries; room for thousands of the usual size."""
 
 Outcome = Literal["stored", "seen", "ignored"]
 
@@ -33,12 +33,12 @@ _LOG = structlog.get_logger(__name__)
 
 
 TakeDelivery = Callable[..., Outcome]
-"""Stores what a delivery brings: `ingest.webhook.take_delivery`."""
+"""Stores the content of a delivery: `ingest.webhook.take_delivery`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A delivery whose signature is checked; its body is not read yet."""
+    """A delivery whose signature is verified; its body is not parsed yet."""
 
     id: str
     event: str
@@ -46,13 +46,13 @@ class Delivery:
 
 
 class BusyError(TriageError):
-    """Too many deliveries wait already."""
+    """Too many deliveries are queued."""
 
     status = 503
 
 
 class Intake:
-    """Takes deliveries one after the other, in a thread of its own."""
+    """Queue that processes deliveries one by one in a background thread."""
 
     def __init__(self, take: Callable[..., Outcome], *, waiting_max: int = WAITING_MAX_BYTES) -> None:
         self._take = take
@@ -62,31 +62,31 @@ class Intake:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="deliveries")
 
     def hand_in(self, delivery: Delivery) -> Future[Outcome]:
-        """What will have become of the delivery; its failure is logged, too.
+        """Queue a delivery and return a future of its outcome; failures are also logged.
 
         Raises:
-            BusyError: too many wait; GitHub shows it as failed, and it can be sent again from there.
+            BusyError: the queue is full or closing; the delivery can be redelivered from GitHub.
         """
         with self._guard:
             if self._free < len(delivery.body):
                 raise BusyError("Too many deliveries wait for the database. Send this one again later.")
             self._free -= len(delivery.body)
         try:
-            future = self._thread.submit(self._work, delivery)
+            future = self._thread.submit(self._process, delivery)
         except RuntimeError:
             raise BusyError("The server is about to stop. Send this delivery again later.") from None
-        future.add_done_callback(lambda done: self._note(delivery, done))
+        future.add_done_callback(lambda done: self._on_done(delivery, done))
         return future
 
     def waiting_bytes(self) -> int:
-        """How much waits now."""
+        """Return the total size of queued deliveries, in bytes."""
         return self._waiting_max - self._free
 
     def close(self) -> None:
-        """Take what was handed in, then end the thread."""
+        """Process the queued deliveries, then stop the thread."""
         self._thread.shutdown(wait=True)
 
-    def _work(self, delivery: Delivery) -> Outcome:
+    def _process(self, delivery: Delivery) -> Outcome:
         try:
             text = delivery.body.decode()
             check_structure(text)
@@ -95,7 +95,7 @@ class Intake:
             raise MalformedError("The delivery is not valid JSON.") from None
         return self._take(delivery.event, payload, delivery_id=delivery.id)
 
-    def _note(self, delivery: Delivery, done: Future[Outcome]) -> None:
+    def _on_done(self, delivery: Delivery, done: Future[Outcome]) -> None:
         with self._guard:
             self._free += len(delivery.body)
         error = done.exception()
@@ -105,9 +105,9 @@ class Intake:
 
 
 BODY_LIMIT_BYTES = 25 * 1024 * 1024
-"""GitHub sends no delivery that is larger."""
+"""GitHub's maximum delivery size."""
 ANSWER_S = 0.7
-"""How long an answer waits for the database."""
+"""Seconds that an answer waits for the delivery to be stored."""
 
 _SIGNATURE = re.compile(r"sha256=[0-9a-f]{64}")
 
@@ -115,19 +115,19 @@ router = api_router("service", prefix="/webhooks")
 
 
 class SignatureError(TriageError):
-    """A delivery without a signature, or with that of another body or secret."""
+    """A delivery with a missing or wrong signature."""
 
     status = 401
 
 
 async def read_signed(request: Request) -> bytes:
-    """The raw body, once its signature is proved.
+    """Return the raw body after verifying its signature.
 
     Raises:
-        NotFoundError: no secret is set, so nothing can be proved.
-        SignatureError: no signature, or not this body's.
+        NotFoundError: no webhook secret is configured.
+        SignatureError: the signature is missing or wrong.
         TooLargeError: over the limit; raised before the rest is read.
-        NotTextError: signed, but sent as a form.
+        NotTextError: signed, but not sent as JSON.
     """
     secret = request.app.state.settings.webhook_secret
     if secret is None:
@@ -165,6 +165,6 @@ async def post_delivery(
     """
     intake: Intake = request.app.state.intake
     taking = asyncio.wrap_future(intake.hand_in(Delivery(delivery_id, event, body)))
-    taking.add_done_callback(lambda done: done.cancelled() or done.exception())  # it is logged already
+    taking.add_done_callback(lambda done: done.cancelled() or done.exception())  # logged by `Intake`
     done, _ = await asyncio.wait({taking}, timeout=ANSWER_S)
     return Taken(status=taking.result() if done else "accepted")
