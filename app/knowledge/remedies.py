@@ -1,6 +1,6 @@
-"""Workarounds of several issues as one list: what works first, nothing twice, failures last.
+"""Merge workarounds of several issues into one ranked list without duplicates, failed ones last.
 
-Two remedies are one action if they change the same thing; one of another issue confirms or refutes it.
+Remedies that change the same thing are one action; those of other issues confirm or refute it.
 """
 
 import re
@@ -44,7 +44,7 @@ class Remedy(SourcedRemedy):
 
 
 def remedies_of(facts: Facts, *, repo: str, url: str) -> tuple[Remedy, ...]:
-    """One issue's workarounds with their source, best first; without conditions, those of its run."""
+    """Return an issue's workarounds, best first; unstated conditions default to the reported run."""
     tried_on = Conditions(
         versions=tuple(facts.versions[key] for key in ("vllm",) if key in facts.versions),
         gpus=facts.gpus,
@@ -65,9 +65,9 @@ def remedies_of(facts: Facts, *, repo: str, url: str) -> tuple[Remedy, ...]:
 
 
 def for_version(remedies: Iterable[Remedy], version: str | None) -> tuple[Remedy, ...]:
-    """The remedies as a version of vLLM can use them: one whose setting is gone there is not handed over.
+    """Mark remedies whose setting this vLLM version no longer has, and drop their commands.
 
-    It comes behind all that may help.
+    They sort after all that may help.
     """
     marked = [
         remedy.model_copy(update={"gone": gone, "command": None})
@@ -79,7 +79,7 @@ def for_version(remedies: Iterable[Remedy], version: str | None) -> tuple[Remedy
 
 
 def gone_setting(words: str, version: str | None) -> str | None:
-    """The first variable or flag in these words that a version of vLLM no longer has, if that is known."""
+    """Return the first variable or flag in the text that a vLLM version is known to have removed."""
     for found in _SETTING.finditer(words):
         written = found[0]
         name = written if written.isupper() else written.replace("_", "-").replace("--no-", "--")
@@ -98,9 +98,9 @@ def _gone_since() -> dict[str, str]:
 
 
 def rank_remedies(remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
-    """In the order in which to try them; a second mention of one action is dropped.
+    """Return remedies in the order in which to try them, one for each action.
 
-    The order of the input decides between equals: give the likelier issue's remedies first.
+    Ties keep the input order: pass the likelier issue's remedies first.
     """
     return tuple(action.best for action in rank_actions(remedies))
 
@@ -110,7 +110,7 @@ R = TypeVar("R", bound=SourcedRemedy)
 
 @dataclass(frozen=True, slots=True)
 class RankedAction(Generic[R]):
-    """One action with the remedies that are it, the best first."""
+    """One action with its remedies, best first."""
 
     remedies: tuple[R, ...]
 
@@ -119,7 +119,7 @@ class RankedAction(Generic[R]):
         return self.remedies[0]
 
     def issues(self, *, fails: bool) -> tuple[int, ...]:
-        """The issues in which it did not help, or those in which it did, wholly or in part."""
+        """Return the issues in which it failed, or those in which it helped at least partly."""
         numbers = (item.number for item in self.remedies if (item.outcome == "fails") == fails)
         return tuple(dict.fromkeys(numbers))
 
@@ -127,7 +127,7 @@ class RankedAction(Generic[R]):
 def rank_actions(
     remedies: Iterable[R], backing: Mapping[tuple[int, str], int] | None = None
 ) -> tuple[RankedAction[R], ...]:
-    """As `rank_remedies`, with all remedies of each action; `backing`: net votes by issue and action."""
+    """Like `rank_remedies`, with all remedies of each action; `backing`: net votes by issue and action."""
     groups: dict[tuple[str, bool], list[R]] = {}
 
     def order(remedy: R) -> tuple[int, bool, int, int]:
@@ -142,14 +142,14 @@ def rank_actions(
 
 
 def action_key(action: str) -> str:
-    """What an action changes: a rule's name for it, or its own words without their spelling."""
+    """Return a key for what an action changes: a rule id, or the normalised text."""
     same = next((rule.id for rule in load_rules("same_change") if rule.pattern.search(action)), None)
     return same or " ".join(_SPELLING.sub(" ", action.lower().replace("_", "-")).split())
 
 
 _SETTING = re.compile(r"\bVLLM_[A-Z0-9_]+\b|--[a-z][a-z0-9_-]+")
 _SPELLING = re.compile(r"[\s=`'\"]+")
-"""What stands between the words of a setting: `--flag=value`, `--flag value`, `flag="value"`."""
+"""Separators within a setting: `--flag=value`, `--flag value`, `flag="value"`."""
 
 
 def _rank(action: RankedAction[R], backing: Mapping[tuple[int, str], int]) -> tuple[int, int, bool, int]:

@@ -1,1 +1,1 @@
-"""Somebody's own stack - version, GPU, model, arguments - and what of the stored failures concerns it."""
+"""A user's stack (vLLM version, GPU, model, arguments) and the stored failures that affect it."""

@@ -1,6 +1,6 @@
-"""Whether a stored failure is of a stack's GPU, model and arguments, by its facts, title and text. Pure.
+"""Decide whether a stored failure applies to a stack's GPU, model and arguments. Pure.
 
-A report that names no model may still be of one, so a failure that says nothing of a stack never affects it.
+A report that names no model may still concern it, so silence never counts as "affects".
 """
 
 import re
@@ -44,7 +44,7 @@ _COUNT = pattern(
     r"\bTP ?[=:]? ?(\d)\b|(?i)\btensor[-_ ]parallel(?:[-_ ]size)?[ =:]+(\d)\b|(?i)\b(\d)[- *x×]gpus?\b"
     r"|\b(\d) ?[x×*] ?(?:NVIDIA )?(?:A|H|B|L|T|V|RTX |GB|MI)\d"
 )
-"""In a title: how many GPUs run it."""
+"""Number of GPUs, in a title."""
 _PLATFORMS = {
     "NVIDIA": r"(?i)\b(?:cuda|nvidia|nvcc|cublas|cudnn|cutlass|flashinfer|deep_?gemm|trt-?llm|flashmla)",
     "AMD": r"(?i)\brocm|\bamd\b|\baiter\b|\bhip\b|\bgfx\d|\bMI ?[23]\d\d|radeon|strix|ryzen",
@@ -60,7 +60,7 @@ _UNSET = pattern(
     r"(?i)\bwithout (?:(?:setting|using|specifying) )?[`'\"]?(--[a-z_-]+)"
     r"|(--[a-z_-]+)[`'\"]? (?:is|was) not (?:enabled|set|given|used)\b"
 )
-"""In a title: an option that is not set where it fails."""
+"""In a title: an option without which it fails."""
 _BARE_OPTION = pattern(r"\b[a-z]+(?:[-_][a-z\d]+)+\b")
 _NUMBER = re.compile(r"[\d.]+")
 _PARSER = pattern(
@@ -68,11 +68,11 @@ _PARSER = pattern(
     r"|(?i)\b([a-z]\w*\d\w*) (?:tool|reasoning)[ -](?:call(?:ing)?[ -])?parser\b"
     rf"|\b({'|'.join(PARSERS)})(?:[ _-](?:tool|reasoning|call(?:s|ing)?)){{0,2}}[ _-]?pars(?:er|ing)"
 )
-"""A parser's class, module, name with a number in it, or well-known name, in a title."""
+"""A parser's class, module, versioned name or well-known name, in a title."""
 _TAG = re.compile(r"\[[^\]]{0,30}\]:?")
 _EDGE = pattern(r"(?i)GB10|Thor|Spark|Jetson|Orin")
 _CHIPS = pattern(r"^MI ?(\d)(\d)\d|^RX ?(\d)\d{3}")
-"""Of AMD's cards the digits that name a generation: MI355 has other limits than MI325."""
+"""The digits of an AMD card that name its generation: MI355 has other limits than MI325."""
 _Reader = Callable[[Stack, FailureCase], Fit | None]
 _LABELS = {"rocm": "AMD", "cpu": "CPU", "tpu": "TPU", "intel-gpu": "Intel", "aws-neuron": "Neuron"}
 _BUILDS = {
@@ -83,7 +83,7 @@ _BUILDS = {
     "+tpu": "TPU",
     ".empty": "another platform",
 }
-"""What a version says of the platform that it was built for."""
+"""Version suffixes by the platform they were built for."""
 _ARCHITECTURES: tuple[tuple[str, str, str], ...] = (
     (r"(?i)\bvolta\b|\bsm[_ ]?70\b", "Volta", ""),
     (r"(?i)\bturing\b|\bsm[_ ]?75\b", "Turing", ""),
@@ -94,7 +94,7 @@ _ARCHITECTURES: tuple[tuple[str, str, str], ...] = (
     (r"(?i)\bsm[_ ]?120a?\b|\bsm[_ ]?12\.0|rtx blackwell", "Blackwell", "workstation"),
     (r"(?i)\bsm[_ ]?1(?:10|21)a?\b|\bsm[_ ]?1(?:1\.0|2\.1)|jetson|\bthor\b|spark\b", "Blackwell", "edge"),
 )
-"""Architectures as titles name them, and which of their chips."""
+"""Architecture names in titles: pattern, architecture, chip class."""
 _TITLED_PLATFORMS = pattern_set([*_PLATFORMS.values()])
 _TITLED_ARCHITECTURES = pattern_set([text for text, _, _ in _ARCHITECTURES])
 _VENDOR = (
@@ -107,29 +107,29 @@ _VENDOR = (
 )
 
 
-OPEN_MAX = 2
-"""A failure of which more is not known is too far from a stack to be told."""
-_OF_HARDWARE = frozenset({"crash", "oom", "slowdown", "hang", "wrong_output"})
-_WITHOUT_ERROR = frozenset({"wrong_output", "slowdown", "hang"})
-_OF_ANSWERS = pattern(
+UNKNOWNS_MAX = 2
+"""Maximum number of unknowns in a failure that still counts as near."""
+_HARDWARE_KINDS = frozenset({"crash", "oom", "slowdown", "hang", "wrong_output"})
+_KINDS_WITHOUT_ERROR = frozenset({"wrong_output", "slowdown", "hang"})
+_RESPONSE_FORMAT = pattern(
     r"(?i)stream|completions?\b|\bfields?\b|response|\bAPI\b|parser|template|\busage\b|finish_reason|metric|\blogs?\b"
     r"|endpoint|tokeni[sz]er|\bjson\b|\bdelta\b"
 )
-"""In the title of a wrong output: it is of how answers are written."""
-_OF_NUMBERS = pattern(
+"""In the title of a wrong output: response formatting is at fault."""
+_COMPUTATION = pattern(
     r"(?i)garb|gibberish|!!!|nonsens|\bnan\b|accura|degrad|diverge|determinis|quality|corrupt|incoheren|repeat"
     r"|random|scrambl|endless|precision|(?:wrong|weird|different|incorrect) (?:output|answer|result)"
 )
-"""In the title of a wrong output: it is of what is computed, which depends on the kernels."""
+"""In the title of a wrong output: the computation is at fault, which depends on the kernels."""
 _KERNEL = pattern(
     r"(?i)cuda|\bhip|triton|nccl|illegal|out ?of ?(?:memory|resources)|cublas|cutlass|flash|deep_?gemm"
     r"|kernel|ptxas|capability|\bsm_?\d|torch\.ops|_C\b|nvrtc|nvcc|cudnn"
 )
-"""In an error or its frame: what depends on the card."""
+"""In an error or its frame: GPU-dependent code."""
 
 
 def fit(stack: Stack, case: FailureCase, *, is_in_form: bool = False) -> Fit:
-    """Whether a failure is of a stack's GPU, model and arguments, by its facts, title and labels."""
+    """Return whether a failure applies to a stack, judged by facts, title and labels."""
     signs: list[Fit] = []
     for sign in _signs(stack, case, is_in_form=is_in_form):
         if sign.answer == "no":
@@ -143,45 +143,45 @@ def fit(stack: Stack, case: FailureCase, *, is_in_form: bool = False) -> Fit:
     if case.facts.failure_kind == "slowdown" and not is_bounded(case):
         signs.append(Fit("unknown", "no release is named that was faster", 0))
     if open_ones := [sign for sign in signs if sign.answer == "unknown"]:
-        # That the card agrees says little where neither a model nor a part of vLLM is named.
+        # A matching GPU says little if neither a model nor a part of vLLM is named.
         is_named = strong or case.facts.models or case.titled_models
         is_near = bool(is_named and weight >= MODEL) or all(sign.is_near for sign in open_ones)
-        # What a report leaves out is no condition that anybody can check.
+        # Nobody can check a condition that the report leaves out.
         is_of_part = any(sign.reason.startswith("of ") for sign in strong)
         is_stated = is_of_part or is_bounded(case) or all(sign.weight != LEFT_OUT for sign in open_ones)
-        is_near = is_near and is_stated and _is_told(case.title)
+        is_near = is_near and is_stated and _is_descriptive(case.title)
         return _unknown(open_ones, reasons, weight, is_near=is_near)
     missing = "the report does not say what it depends on" if signs else "nothing in it names your stack"
     is_near = weight > MODEL
     if is_like:
-        if case.facts.error or strong or case.facts.failure_kind in _WITHOUT_ERROR:
+        if case.facts.error or strong or case.facts.failure_kind in _KINDS_WITHOUT_ERROR:
             return Fit("yes", reasons, weight)
         missing = "its error is not known"
     return _unknown([Fit("unknown", missing)], reasons, weight, is_near=is_near)
 
 
-def _is_told(title: str) -> bool:
-    """Whether a title says what fails."""
+def _is_descriptive(title: str) -> bool:
+    """True if a title has more than one word besides its tags."""
     return len(_TAG.sub("", title).split()) > 1
 
 
 def _unknown(open_ones: Sequence[Fit], agrees: str, weight: int, *, is_near: bool) -> Fit:
-    """What is not known, as one answer. A sign without weight speaks against the stack."""
+    """Combine the unknowns into one answer. A sign with weight 0 speaks against the stack."""
     missing = {sign.reason: sign.missing for sign in open_ones}
     count = sum(missing.values())
-    is_near = is_near and count <= OPEN_MAX and all(sign.weight > 0 for sign in open_ones)
+    is_near = is_near and count <= UNKNOWNS_MAX and all(sign.weight > 0 for sign in open_ones)
     return Fit("unknown", "; ".join(missing), weight - count, is_near, agrees, count)
 
 
 def _signs(stack: Stack, case: FailureCase, *, is_in_form: bool) -> Iterator[Fit]:
-    """What each part of a report says of a stack."""
+    """Yield the evidence from each part of a report."""
     for read in (_platform, _titled_architecture, *_readers_of(case.title), checkpoint_sign):
         if sign := read(stack, case):
             yield sign
     features = features_of(case.title, case.labels)
     yield from (_feature(stack, row, case.title) for row in features)
     is_software = any(row.get("is_software") for row in features)
-    is_of_hardware = not is_software and _is_of_hardware(case)
+    is_of_hardware = not is_software and _depends_on_hardware(case)
     is_of_requests = is_software and any(row.get("asked") for row in features)
     if sign := model_sign(
         stack,
@@ -199,7 +199,7 @@ def _signs(stack: Stack, case: FailureCase, *, is_in_form: bool) -> Iterator[Fit
 
 @lru_cache(maxsize=1)
 def _readers() -> tuple[Any, tuple[_Reader, ...]]:
-    """What a title must hold so that each of its readers is asked, as one automaton, and the readers."""
+    """Return one automaton that says which title readers apply, and the readers."""
     rows: tuple[tuple[Any, _Reader], ...] = (
         (_OPTION, _titled_options),
         (_BARE_OPTION, _titled_options),
@@ -213,15 +213,15 @@ def _readers() -> tuple[Any, tuple[_Reader, ...]]:
 
 @lru_cache(maxsize=16_384)
 def _readers_of(title: str) -> tuple[_Reader, ...]:
-    """The readers that may find something in a title."""
+    """Return the readers whose pattern matches the title."""
     found, readers = _readers()
     return tuple(dict.fromkeys(readers[at] for at in sorted(found.Match(title) or ())))
 
 
 def fit_of_run(stack: Stack, case: FailureCase, text: str, found: Fit) -> Fit:
-    """Whether a failure that may be of a stack, as `found` says, is so by its report's text too."""
+    """Refine the answer `found` with the text of the report."""
     if (mine := stack_form(stack)) and mine in {match[0].upper() for match in FORM.finditer(text)}:
-        read = fit(stack, case, is_in_form=True)  # its text names the form of the stack's weights
+        read = fit(stack, case, is_in_form=True)  # the text names the stack's quantization
         is_all = read.answer != found.answer
         found = (
             replace(found, reason=f"its text names {mine} weights, perhaps of another run")
@@ -236,29 +236,29 @@ def fit_of_run(stack: Stack, case: FailureCase, text: str, found: Fit) -> Fit:
     if found.answer == "yes":
         return _unknown(differences, found.reason, found.weight, is_near=True)
     reason = found.reason
-    if size:  # the text names a size where the facts name none
+    if size:  # the text names a size and the facts do not
         reason = "; ".join(part for part in reason.split("; ") if not part.startswith(NO_SIZE))
     stated = Fit("unknown", reason, missing=found.missing)
     known = found.weight + found.missing
     return _unknown([stated, *differences], found.agrees, known, is_near=found.is_near)
 
 
-def _is_of_hardware(case: FailureCase) -> bool:
-    """Whether a failure may depend on the card that runs it, as most do that no plain exception names."""
+def _depends_on_hardware(case: FailureCase) -> bool:
+    """True if a failure may depend on the GPU: any kind but plain exceptions and response formatting."""
     error, kind = case.facts.error, case.facts.failure_kind
     if (
         kind in {"wrong_output", "other"}
-        and _OF_ANSWERS.search(case.title)
-        and not _OF_NUMBERS.search(case.title)
+        and _RESPONSE_FORMAT.search(case.title)
+        and not _COMPUTATION.search(case.title)
     ):
         return False
-    if error is None or kind in _OF_HARDWARE:
+    if error is None or kind in _HARDWARE_KINDS:
         return True
     return bool(_KERNEL.search(f"{error.line} {error.frame}"))
 
 
 def _platform(stack: Stack, case: FailureCase) -> Fit | None:
-    """A failure of another vendor's hardware; agreement alone is no sign that it affects."""
+    """Judge by the hardware vendor; a match alone is no evidence that the stack is affected."""
     theirs = {[*_PLATFORMS][at] for at in _TITLED_PLATFORMS.Match(case.title) or ()}
     theirs |= {_LABELS[label] for label in case.labels if label in _LABELS}
     theirs |= {vendor_of(gpu) for gpu in case.titled_gpus}
@@ -275,7 +275,7 @@ def _platform(stack: Stack, case: FailureCase) -> Fit | None:
 
 
 def generation_of(gpu: str) -> tuple[str, str] | None:
-    """The architecture, and which of its chips it is, since each has kernels of its own; None if unknown."""
+    """Return architecture and chip class, as each has its own kernels; None if unknown."""
     architecture = architecture_of(gpu)
     if architecture is None:
         return None
@@ -286,7 +286,7 @@ def generation_of(gpu: str) -> tuple[str, str] | None:
 
 
 def _titled_options(stack: Stack, case: FailureCase) -> Fit | None:
-    """A title that names options, none of which the stack has, or one with another value."""
+    """Judge by options in the title that the stack does not set, or sets to another value."""
     named = {normalise_name(one[1]): one for one in _OPTION.finditer(case.title) if "--no-" not in one[1]}
     unset = {normalise_name(one[1] or one[2]) for one in _UNSET.finditer(case.title)}
     if helping := sorted(unset.intersection(stack.options or ())):
@@ -308,7 +308,7 @@ def _titled_options(stack: Stack, case: FailureCase) -> Fit | None:
 
 
 def _bare_option(stack: Stack, title: str) -> Fit | None:
-    """An option that a title names without its dashes, and that the stack is not known to set."""
+    """Judge by an option that the title names without dashes and the stack may not set."""
     named = {normalise_name(found) for found in _BARE_OPTION.findall(title)} & TITLED_OPTIONS
     missing = sorted(named.difference(stack.options or ()))
     if not missing:
@@ -319,7 +319,7 @@ def _bare_option(stack: Stack, title: str) -> Fit | None:
 
 
 def _titled_parser(stack: Stack, case: FailureCase) -> Fit | None:
-    """A title that names a parser, which is not the stack's."""
+    """Judge by the parser that the title names."""
     found = _PARSER.search(case.title)
     if found is None:
         return None
@@ -334,7 +334,7 @@ def _titled_parser(stack: Stack, case: FailureCase) -> Fit | None:
 
 
 def _titled_count(stack: Stack, case: FailureCase) -> Fit | None:
-    """A title that names a number of GPUs, which is not the stack's."""
+    """Judge by the number of GPUs that the title names."""
     found = _COUNT.search(case.title)
     if found is None or stack.options is None:
         return None
@@ -351,7 +351,7 @@ def _plain_name(name: str) -> str:
 
 
 def _titled_architecture(stack: Stack, case: FailureCase) -> Fit | None:
-    """A title that names another architecture than the stack's."""
+    """Return "no" if the title names only other architectures than the stack's."""
     mine = generation_of(stack.gpu) if stack.gpu else None
     named = [_ARCHITECTURES[at][1:] for at in sorted(_TITLED_ARCHITECTURES.Match(case.title) or ())]
     if mine is None or not named or any(name == mine[0] and chip in {"", mine[1]} for name, chip in named):
@@ -361,7 +361,7 @@ def _titled_architecture(stack: Stack, case: FailureCase) -> Fit | None:
 
 @lru_cache(maxsize=2048)
 def vendor_of(gpu: str) -> str:
-    """Whose accelerator it is."""
+    """Return the vendor of an accelerator."""
     return next((vendor for rule, vendor in _VENDOR if rule.search(gpu)), "NVIDIA")
 
 
@@ -378,7 +378,7 @@ def _feature(stack: Stack, row: dict[str, Any], title: str) -> Fit:
 
 
 def _gpu(stack: Stack, case: FailureCase, is_of_hardware: bool, *, is_of_part: bool) -> Fit | None:
-    """The GPU that the title names, or that it was seen on, against the stack's."""
+    """Compare the GPU in the title, or else in the report, with the stack's."""
     titled, names = case.titled_gpus, case.titled_gpus or case.facts.gpus
     if not stack.gpu:
         depends = titled or (names and is_of_hardware)

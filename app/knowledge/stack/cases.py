@@ -1,4 +1,4 @@
-"""Failures as the decisions on a stack need them, loaded by the hundred; the answers for those of a list."""
+"""Load stored failures in batches and decide which of them affect a stack."""
 
 import re
 from collections import defaultdict
@@ -21,7 +21,7 @@ from app.store.records import IssueRecord
 from app.store.session import Store
 
 CLUSTER_MEMBERS_MAX = 40
-"""Reports of one failure that are looked at, the newest first."""
+"""Maximum number of reports examined per failure, newest first."""
 _BESIDE_NAMES = re.compile(r"[,`'\"()\[\]]")
 _RANK = {"affects": 0, "unknown": 1, "not": 2}
 NOT_OF_VLLM = Affects(state="unknown", reason="its versions are not those of vLLM")
@@ -37,12 +37,12 @@ class StoredCase:
 
 
 def load_cases(session: Session, repo_id: int, repo: str, numbers: Collection[int]) -> dict[int, StoredCase]:
-    """The failures among these issues that GitHub still has."""
+    """Return the failures among these issues that still exist on GitHub."""
     return cases_of(session, repo_id, repo, find_facts_without_evidence(session, repo_id, sorted(numbers)))
 
 
 def cases_of(session: Session, repo_id: int, repo: str, facts: Mapping[int, Facts]) -> dict[int, StoredCase]:
-    """The failures among the issues with these facts that GitHub still has."""
+    """Return the failures among the issues with these facts that still exist on GitHub."""
     heads = find_heads(session, repo_id, [number for number, one in facts.items() if one.is_failure])
     failures = [head for head in heads if not head.is_pull_request and head.gone_at is None]
     truths = fix_truths(session, repo_id, repo, failures, facts)
@@ -69,7 +69,7 @@ def cases_of(session: Session, repo_id: int, repo: str, facts: Mapping[int, Fact
 
 
 def _named(title: str, titled: Sequence[str], read: Sequence[str]) -> tuple[str, ...]:
-    """The GPUs or models that a title names: those read there, and those read elsewhere that it names too."""
+    """Return the GPUs or models named in a title, including known names from the rest of the report."""
     words = frozenset(_BESIDE_NAMES.sub(" ", title.upper()).split())
     return (
         *titled,
@@ -80,7 +80,7 @@ def _named(title: str, titled: Sequence[str], read: Sequence[str]) -> tuple[str,
 def with_runs(
     session: Session, repo_id: int, stack: Stack, cases: Mapping[int, StoredCase], found: Mapping[int, Fit]
 ) -> dict[int, Fit]:
-    """Whether each failure is of a stack, as `found` says or as the texts of those that may be say."""
+    """Refine the answers in `found` with the texts of the reports that may apply."""
     seeming = [number for number in cases if found[number].answer == "yes" or found[number].is_near]
     runs = {
         issue.number: fit_of_run(stack, cases[issue.number].case, issue.body, found[issue.number])
@@ -90,7 +90,7 @@ def with_runs(
 
 
 def affects_issues(store: Store, repo: str, stack: Stack, numbers: tuple[int, ...]) -> Mapping[int, Affects]:
-    """Whether each of these issues affects a stack."""
+    """Return for each issue whether it affects a stack."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         if not repo_id:
@@ -108,7 +108,7 @@ def affects_issues(store: Store, repo: str, stack: Stack, numbers: tuple[int, ..
 
 
 def affects_clusters(store: Store, repo: str, stack: Stack, ids: tuple[str, ...]) -> Mapping[str, Affects]:
-    """Whether each of these failures affects a stack: by the report that says most of it."""
+    """Return for each cluster whether it affects a stack, decided by the report with the strongest answer."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         if not repo_id:

@@ -1,6 +1,6 @@
-"""What a failure needs of a stack: features that its title or its report's own run names. Pure.
+"""Features that a failure requires, named in its title or in the run it reports. Pure.
 
-`features.toml` lists them with the options and models that turn each on.
+`features.toml` lists them with the options and models that enable each.
 """
 
 import re
@@ -23,50 +23,50 @@ from app.knowledge.stack.standing import STRONG, Fit
 from app.match.search.agreement import families_named
 
 TEXT_MAX = 40_000
-"""Code points of a report that are searched for the options of its run."""
+"""Maximum number of code points of a report searched for the options of its run."""
 _OFF = frozenset({"false", "none", "null", "auto", "0"})
 _UNRELEASED = pattern(r"dev|rc|\d[ab]\d|git")
 FIRST_V1 = "0.8.0"
-"""The first release that runs the V1 engine unasked."""
+"""The first release that uses the V1 engine by default."""
 _V1 = pattern(r"(?i)\bV1 (?:LLM )?(?:engine|version)|vllm/v1/|\[V1\]|VLLM_USE_V1=1|\(V1\)")
 _NAMED_SETTING = pattern(r"\b[A-Z][A-Z0-9]{1,20}(?:_[A-Z0-9]{1,20}){1,6}\b")
-"""A variable or a value of an option, in a title."""
+"""An environment variable or option value, in a title."""
 _CHOICE = pattern(
     r"^VLLM_|ATTN|ATTENTION|FLASH|TRITON|MLA|AITER|CUTLASS|MARLIN_[A-Z]*BACKEND|SDPA|PIECEWISE|FULL_"
 )
-"""In capitals: a variable or the value of an option, and no constant of an error."""
+"""Upper-case names that are variables or option values, not error constants."""
 _PARAMETER = pattern(r"(?:^|[^'\"\w])([a-z]+(?:_[a-z]+)+) ?[=:] ?[\"']?\w")
 """A parameter that a title sets."""
 PARSER_OPTIONS = {"tool": "tool-call-parser", "reasoning": "reasoning-parser"}
-"""The option that chooses a parser, by the word that names its kind."""
+"""The option that selects a parser, by kind of parser."""
 _CLAUSES = pattern(
     r"(?i)(\b(?:when(?:ever)?|if|using|under|during|while|with(?:out)?|after|unless|upon|via|through|on|for|from)\b)"
     r"|\b(?:and|but|in|to|due|because|since|despite|causes?|leads?)\b|[,.;:()\[\]]\B|[()\[\]]"
 )
-"""Where a clause of a title begins that says when it fails, or another one."""
-_FILLING = pattern(
+"""Start of a clause in a title; group 1 if the clause states a condition."""
+_FILLERS = pattern(
     r"(?i)\b(?:vllm|running|runs?|serv\w+|using|loading|load(?:ed)?|models?|server|engine|inference|deploy\w*|start\w*"
     r"|updat\w+|upgrad\w+|a|an|the|it|its|this|any|some|new|latest|same|multiple|following|all|even|only|no"
     r"|when|whenever|if|under|during|while|with|without|after|upon|via|through|unless|on|for|from"
     r"|first|second|one|two|gpus?|single|\d+)\b|\W+"
 )
-"""Words of such a clause that name no condition."""
-_OF_NO_CONDITION = pattern(
+"""Words that add no condition to such a clause."""
+_SYMPTOM = pattern(
     r"(?i)error|exception|exit|\bcode\b|fail|traceback|messag|crash|assert|nan\b|warning|valu|status|support|expect"
     r"|output|probab|profil|start|init|finish"
     r"|gibber|garb|empty|wrong|missing|incorrect|invalid|unexpected|latency|slow|platform|cuda|rocm|cpu|\d\.\d"
 )
-"""In such a clause: it says how it fails, or in which version."""
-_ONLY = pattern(
+"""Marks of a clause that states the symptom or version, not a condition."""
+_EXPLICIT_CONDITION = pattern(
     r"(?i)\bonly (?:occurs?|happens?|happened|appears?|reproduc\w+|fails?|crashes|affects?|when|if|with)\b"
     r"[^.,;:()\n]{3,60}"
 )
-"""In a text: what a failure depends on."""
+"""In a text: an explicit condition of the failure."""
 _ERROR_LINE = re.compile(r"\b\w*(?:[Ee]rror|Exception)\b: ?")
 _NOT_OF_THE_RUN = pattern(
     r"https?://[^\s)\]>]+|\b[\w-]+/[\w.-]+#\d+|with the command `pip install [^`\n]{1,60}`"
 )
-"""In a text: links, and what transformers advises where it does not know a model."""
+"""In a text: links, and the advice transformers prints for an unknown model."""
 _OBJECT = pattern(
     r"\b((?:speculative|kv_transfer|compilation)_config)['\"]?\s{0,2}[=:]\s{0,2}(\{[^\n]{0,200})"
 )
@@ -79,10 +79,10 @@ def _table() -> dict[str, Any]:
 
 
 USUAL_OPTIONS = frozenset(_table()["run"]["usual"])
-"""Options that are in force where nobody sets them."""
+"""Options that take effect by default."""
 TITLED_OPTIONS = USUAL_OPTIONS.union(_table()["run"]["options"], _table()["run"]["titled"])
 PARSERS: tuple[str, ...] = tuple(_table()["run"]["parsers"])
-"""Names of parsers that a title may have beside the word."""
+"""Parser names that a title may use next to the word "parser"."""
 
 
 @lru_cache(maxsize=1)
@@ -105,15 +105,15 @@ def _titles() -> Any:
 
 
 @lru_cache(maxsize=1)
-def _spoken_of() -> tuple[tuple[dict[str, Any], ...], Any]:
-    """The features that a report's text may speak of, and their words as one automaton."""
+def _text_features() -> tuple[tuple[dict[str, Any], ...], Any]:
+    """Return the features to look for in a report's text, and their patterns as one automaton."""
     rows = tuple(row for row in _features() if row["in_text"])
     return rows, pattern_set([row["in_text"].pattern for row in rows])
 
 
 @lru_cache(maxsize=1)
-def _labelled() -> Mapping[str, frozenset[int]]:
-    """The places of the features that each label names."""
+def _features_by_label() -> Mapping[str, frozenset[int]]:
+    """Return the indexes of features by label."""
     places: dict[str, set[int]] = defaultdict(set)
     for at, row in enumerate(_features()):
         for label in row.get("labels", ()):
@@ -123,23 +123,23 @@ def _labelled() -> Mapping[str, frozenset[int]]:
 
 @lru_cache(maxsize=16_384)
 def features_of(title: str, labels: tuple[str, ...]) -> tuple[dict[str, Any], ...]:
-    """The features that a failure needs, by its title and labels."""
+    """Return the features that a failure requires according to title and labels."""
     named = set(_titles().Match(title) or ())
     for label in labels:
-        named |= _labelled().get(label.lower(), frozenset())
+        named |= _features_by_label().get(label.lower(), frozenset())
     rows = [_features()[at] for at in sorted(named)]
     ids = {row["id"] for row in rows}
     return tuple(row for row in rows if row.get("unless") not in ids)
 
 
 def has_feature(stack: Stack, row: dict[str, Any]) -> bool | None:
-    """Whether a stack has a feature; None where that is not known."""
+    """True if a stack has a feature; None if unknown."""
     return False if row.get("is_of_text") and _is_pooling(stack) else _has(stack, row)
 
 
 @lru_cache(maxsize=256)
 def _is_pooling(stack: Stack) -> bool:
-    """Whether a stack makes vectors or scores, and no text."""
+    """True if a stack produces embeddings or scores instead of text."""
     return _has(stack, next(row for row in _features() if row["id"] == "pooling")) is True
 
 
@@ -162,7 +162,7 @@ def _has(stack: Stack, row: dict[str, Any]) -> bool | None:
 
 
 def _is_set(options: dict[str, str], wanted: str) -> bool | None:
-    """Whether an option is set as wanted: `name`, `name=value`, `name>number` or `name~pattern`."""
+    """True if an option satisfies `name`, `name=value`, `name>number` or `name~pattern`; None if unclear."""
     found = re.fullmatch(r"([\w-]+)(?:([>=~])(.*))?", wanted)
     name, sign, value = found.groups() if found else (wanted, None, "")
     if name not in options:
@@ -179,8 +179,8 @@ def _is_set(options: dict[str, str], wanted: str) -> bool | None:
 
 
 @lru_cache(maxsize=1)
-def _turned_on_by() -> dict[str, tuple[dict[str, Any], ...]]:
-    """By option the features of a run that it turns on; those that say nothing of a failure are left out."""
+def _features_by_option() -> dict[str, tuple[dict[str, Any], ...]]:
+    """Return features by the option that enables them, without common and incidental ones."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in _features():
         if not row.get("is_common") and not row.get("is_incidental"):
@@ -190,7 +190,7 @@ def _turned_on_by() -> dict[str, tuple[dict[str, Any], ...]]:
 
 
 def in_doubt(row: dict[str, Any], title: str) -> str:
-    """What is said of a feature that a title names, where it is not known whether a stack has it."""
+    """Return the sentence for a feature that the title names and the stack may or may not have."""
     words = dict.fromkeys(found[0].replace("`", "").strip() for found in row["title"].finditer(title))
     return str(row.get("doubt") or "it matters if yours has {name}").format(
         name=row["name"], words=" and ".join(words) or row["name"]
@@ -200,10 +200,10 @@ def in_doubt(row: dict[str, Any], title: str) -> str:
 def differences_of_run(
     stack: Stack, facts: Facts, title: str, labels: tuple[str, ...], text: str
 ) -> Iterator[Fit]:
-    """How the run that a report describes differs from a stack's in what may decide.
+    """Yield the relevant differences between the reported run and a stack.
 
-    What a stack is known not to have weighs nothing. What the report's own remedies set is no part of its
-    run, and what its title names has been asked before.
+    Features that the stack is known to lack get weight 0. Settings from the report's own workarounds are not
+    part of its run, and features in the title have been checked before.
     """
     text, tried = (
         _NOT_OF_THE_RUN.sub("", text[:TEXT_MAX]),
@@ -216,12 +216,12 @@ def differences_of_run(
         return any(row["title"].search(name) for row in features)
 
     is_software = any(row.get("is_software") for row in features)
-    rows, spoken_of = _spoken_of()
-    for row in (rows[at] for at in sorted(spoken_of.Match(text) or ())):
+    rows, text_matches = _text_features()
+    for row in (rows[at] for at in sorted(text_matches.Match(text) or ())):
         if row["id"] not in named and not (is_software and row.get("is_of_kernels")):
             reason = f"the report speaks of {row['name']}: it matters if yours has that"
-            yield from _without(stack, row, reason)
-    yield from _said_conditions(title, text, features)
+            yield from _possibly_missing(stack, row, reason)
+    yield from _stated_conditions(title, text, features)
     mine = (stack.args or "").lower().replace("-", "_")
     error = facts.error.line if facts.error else ""
     for name in chain(_NAMED_SETTING.findall(title), _PARAMETER.findall(title)):
@@ -248,8 +248,8 @@ def differences_of_run(
         yield Fit("unknown", f"yours sets {' and '.join(own)}, which the report does not")
 
 
-def _said_conditions(title: str, text: str, features: Collection[dict[str, Any]]) -> Iterator[Fit]:
-    """The first clause of a title, and of a text, that says when it fails, if nothing else here asks that."""
+def _stated_conditions(title: str, text: str, features: Collection[dict[str, Any]]) -> Iterator[Fit]:
+    """Yield the first condition stated in the title and in the text that no other check covers."""
     title = _ERROR_LINE.split(title)[0]
     marks = [*_CLAUSES.finditer(title)]
     clauses = [
@@ -257,20 +257,20 @@ def _said_conditions(title: str, text: str, features: Collection[dict[str, Any]]
         for mark, end in zip_longest(marks, [following.start() for following in marks[1:]])
         if mark[1]
     ]
-    clauses += [("the report", found[0]) for found in _ONLY.finditer(text)]
+    clauses += [("the report", found[0]) for found in _EXPLICIT_CONDITION.finditer(text)]
     said: dict[str, str] = {}
     for place, words in clauses:
         clause = words.strip(" `'\"-\u2014")
         is_asked = "--" in clause or any(row["title"].search(clause) for row in features)
         is_named = families_named(clause) or any(find_mentions(clause))
-        if not (is_asked or is_named or _OF_NO_CONDITION.search(clause)) and _FILLING.sub("", clause):
+        if not (is_asked or is_named or _SYMPTOM.search(clause)) and _FILLERS.sub("", clause):
             said.setdefault(place, clause)
     for place, clause in said.items():
         yield Fit("unknown", f"{place} says \u201c{clause}\u201d: it matters if that is so for you")
 
 
 def _parsers(given: Mapping[str, str], named: Collection[str], settings: Mapping[str, str]) -> Iterator[Fit]:
-    """The parser that a report runs, where its failure is of what that parser reads."""
+    """Yield a parser of the reported run that differs, if the failure concerns that parser."""
     for row_id, option in (("tools", PARSER_OPTIONS["tool"]), ("reasoning", PARSER_OPTIONS["reasoning"])):
         theirs, mine = settings.get(option), given.get(option)
         if row_id in named and theirs and theirs != mine:
@@ -278,34 +278,34 @@ def _parsers(given: Mapping[str, str], named: Collection[str], settings: Mapping
             yield Fit("unknown", reason, 0 if mine else STRONG)
 
 
-def _without(stack: Stack, row: dict[str, Any], reason: str) -> Iterator[Fit]:
-    """A feature of a report's run that a stack may be without."""
+def _possibly_missing(stack: Stack, row: dict[str, Any], reason: str) -> Iterator[Fit]:
+    """Yield a feature of the reported run that the stack may lack."""
     is_on = has_feature(stack, row)
     if is_on is not True:
         yield Fit("unknown", row.get("doubt", reason), 0 if is_on is False else STRONG)
 
 
 def _differences(stack: Stack, name: str, value: str) -> Iterator[Fit]:
-    """How one setting of a report's run differs from a stack's, where that may decide."""
+    """Yield relevant differences for one setting of the reported run."""
     run, given = _table()["run"], stack.options or {}
     if name.startswith("VLLM_"):
         if not name.startswith(tuple(run["variables"])) and (name, value) != ("VLLM_USE_V1", "1"):
             yield Fit("unknown", f"the report sets {name}: it matters if yours does")
         return
-    rows = [row for row in _turned_on_by().get(name, ()) if _turns_on(row, name, value)]
+    rows = [row for row in _features_by_option().get(name, ()) if _enables(row, name, value)]
     is_decisive = name in run["options"]
     if (rows or is_decisive) and stack.options is None:
         yield Fit("unknown", f"the report sets --{name}: your arguments are not known")
         return
     for row in rows:
-        yield from _without(stack, row, f"the report runs {row['name']}: it matters if yours does")
+        yield from _possibly_missing(stack, row, f"the report runs {row['name']}: it matters if yours does")
     is_same = name in given and value.lower().replace("true", "") == given[name].lower().replace("true", "")
     if is_decisive and not is_same and value.lower() not in _OFF:
         yield Fit("unknown", f"the report sets {f'--{name} {value}'.strip()}, which yours has not")
 
 
 def _settings(text: str) -> Iterator[tuple[str, str, bool]]:
-    """What a report sets, and whether a command or its list of chosen options says so."""
+    """Yield name and value of each setting, and whether a command line or non-default list has it."""
     for item in read_settings(read_log_document(text)):
         if item.is_chosen:
             yield item.name, item.value, item.origin in {"command", "nondefault"}
@@ -313,8 +313,8 @@ def _settings(text: str) -> Iterator[tuple[str, str, bool]]:
         yield normalise_name(match[1]), match[2], False
 
 
-def _turns_on(row: dict[str, Any], name: str, value: str) -> bool:
-    """Whether an option with this value turns a feature on."""
+def _enables(row: dict[str, Any], name: str, value: str) -> bool:
+    """True if an option with this value enables a feature."""
     if value.strip("{}'\" ").lower() in _OFF and value not in {"", "{}"}:
         return False
     mine = [wanted for wanted in row["on"] if re.split(r"[>=~]", wanted)[0] == name]

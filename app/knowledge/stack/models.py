@@ -1,4 +1,4 @@
-"""Whether a failure is of a stack's model: its family, generation, size, checkpoint and weights. Pure."""
+"""Compare a failure with a stack's model: family, generation, size, checkpoint, weights. Pure."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -18,16 +18,16 @@ SIZE = re.compile(r"(?i)\d+(?:\.\d+)?B\b")
 _EXPERTS = re.compile(r"(?i)\bA\d+(?:\.\d)?B\b")
 FORM = pattern(r"(?i)nvfp4|mxfp4|fp4|fp8|w\d+a\d+|awq|gptq|int[48]|gguf|bnb|exl\d|autoround")
 WORKS = pattern(r"(?i)\b(?:while|but|whereas) ([^,.;]{2,60}?) (?:works?|is (?:ok|fine))\b")
-"""In a title: what works beside what fails."""
+"""In a title: something that works, in contrast to the failure."""
 CLASS = re.compile(r"\b([A-Z]\w{2,40}?)For(?:Conditional|Causal|Sequence|Embedding)\w+")
-"""The class of a model."""
+"""A model class."""
 _CAMEL = re.compile(r"(?<=[a-z\d])(?=[A-Z])")
 _SIZED = pattern(r"(?i)\b([a-z]+)[\w.-]{0,24}?[-_ ](\d+(?:\.\d+)?B)\b")
-"""A model's family and size, in a text."""
+"""Model family and size, in a text."""
 _PART = re.compile(
     r"(?<=[a-z\d])(?=(?:Tokenizer|Reasoning|Tool|Config|Processor|Model|For|Attention|MoE)(?![a-z]))"
 )
-"""In a title between a model's name and what is of it."""
+"""In a title: boundary between a model name and a suffix such as Tokenizer."""
 _GPT_OSS = re.compile(r"(?i)gpt[_ ]?oss")
 _LOADING = pattern(
     r"\bload_weights\b|no module or parameter named|WeightsMapper|KeyError: '(?:model|layers|lm_head)\."
@@ -40,7 +40,7 @@ OF_SIZE = frozenset({"oom", "slowdown"})
 def model_sign(
     stack: Stack, case: FailureCase, *, is_of_hardware: bool, is_software: bool, is_of_requests: bool
 ) -> Fit | None:
-    """The model that the title names, or that was run, against the stack's."""
+    """Compare the model in the title, or else in the report, with the stack's."""
     titled, names = case.titled_models, case.titled_models or case.facts.models
     title = _PART.sub(" ", _GPT_OSS.sub("gpt-oss", case.title))
     others = families_named(title)
@@ -92,14 +92,14 @@ def _of_same_line(
     is_software: bool,
     sized: Sequence[str],
 ) -> Fit:
-    """What it says that a failure was seen with these models, which are of one line with the stack's."""
+    """Judge a failure seen with these models, which belong to the same line as the stack's."""
     alike = [name for name in names if _is_same_generation(name, mine)]
     if not alike:
         return Fit("unknown", f"it is reported with {names[0]}, of another generation than yours")
     # Which kernels run, and which layers a model has, depends on its size.
     same = next((name for name in [*alike, *sized] if _size(name) == _size(mine)), alike[0])
     if not is_software and not _size(same) and sized:
-        same = sized[0]  # the title leaves out the size that the report states
+        same = sized[0]  # the title omits the size, the report states it
     if (not is_software or is_sized) and _size(same) and _size(same) != _size(mine):
         weight = 0 if is_of_size else STRONG
         return Fit("unknown", f"yours is {mine}, of another size", weight, agrees=f"with {same}")
@@ -111,7 +111,7 @@ def _of_same_line(
 
 
 def weights_sign(stack: Stack, case: FailureCase) -> Fit | None:
-    """The form of the weights, where the failing kernels may depend on it."""
+    """Compare the quantization of the weights, on which the failing kernels may depend."""
     if not stack.model or not case.facts.models:
         return None
     if any(_last_part(name) == _last_part(stack.model) for name in case.facts.models):
@@ -128,12 +128,12 @@ def weights_sign(stack: Stack, case: FailureCase) -> Fit | None:
 
 
 def stack_form(stack: Stack) -> str:
-    """The form of a stack's weights, by the model's name or the option; "" if neither says it."""
+    """Return a stack's quantization, from model name or option; "" if unknown."""
     return form_of(stack.model or "") or form_of((stack.options or {}).get("quantization", ""))
 
 
 def other_size(stack: Stack, case: FailureCase, text: str) -> Fit | None:
-    """A size of the stack's family that a text names, where neither it nor the facts name its own."""
+    """Judge by a model size in the text if title and facts state none."""
     mine = _size(stack.model or "")
     if not mine or any(_size(name) for name in (*case.titled_models, *case.facts.models)):
         return None
@@ -144,14 +144,14 @@ def other_size(stack: Stack, case: FailureCase, text: str) -> Fit | None:
 
 
 def works_with(stack: Stack, case: FailureCase) -> Fit | None:
-    """A title that says that a model of the stack's size works."""
+    """Return "no" if the title says that a model of the stack's size works."""
     found, size = WORKS.search(case.title), _size(stack.model or "")
     is_mine = found is not None and size and size in found[1].upper()
     return Fit("no", f"its title says that {size} works") if is_mine else None
 
 
 def class_sign(stack: Stack, case: FailureCase) -> Fit | None:
-    """A title that names the class of a model of another variant."""
+    """Judge by a model class in the title that belongs to another variant."""
     found = CLASS.search(case.title)
     if found is None or not stack.model or not _variants(_CAMEL.sub("-", found[1])) - _variants(stack.model):
         return None
@@ -159,7 +159,7 @@ def class_sign(stack: Stack, case: FailureCase) -> Fit | None:
 
 
 def checkpoint_sign(stack: Stack, case: FailureCase) -> Fit | None:
-    """A failure to load weights, which depends on the checkpoint itself and not on its kind of model."""
+    """Compare checkpoints if the title names one or loading weights fails."""
     titled = [name for name in case.titled_models if "/" in name]
     if stack.model and titled and all(_last_part(name) != _last_part(stack.model) for name in titled):
         return Fit("unknown", f"its title names {titled[0]}, and yours is {stack.model}")
@@ -174,7 +174,7 @@ def checkpoint_sign(stack: Stack, case: FailureCase) -> Fit | None:
 
 
 def _is_same_line(one: str, other: str) -> bool:
-    """Whether two models of one family are of one generation and variant."""
+    """True if two models of one family have the same generation and variant."""
     lines = {model_line(one), model_line(other)}
     is_general = any(line == model_family(one) for line in lines)
     if len(lines) > 1 and (not is_general or (_size(one) and _size(one) != _size(other))):
@@ -185,12 +185,12 @@ def _is_same_line(one: str, other: str) -> bool:
 
 
 def _bases(name: str) -> frozenset[str]:
-    """The families in a model's name: a distilled one has two, and runs as the second."""
+    """Return the families in a model's name: a distilled one has two, and runs as the second."""
     return families_named(_last_part(name))
 
 
 def _is_same_generation(one: str, other: str) -> bool:
-    """Whether the numbers and the months in the names of two models agree, where both have one."""
+    """True if the version numbers and months in two model names agree, where both have one."""
     return all(
         len({match[1] for name in (one, other) if (match := rule.search(_last_part(name)))}) < 2
         for rule in (_GENERATION, _MONTH)
@@ -198,7 +198,7 @@ def _is_same_generation(one: str, other: str) -> bool:
 
 
 def _size(name: str) -> str:
-    """How large a model is, as its name says it; of a mixture of experts all of it. "" if it does not say."""
+    """Return the size in a model's name (total size for a mixture of experts); "" if absent."""
     found = SIZE.search(_last_part(name))
     return found[0].upper() if found else ""
 

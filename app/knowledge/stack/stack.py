@@ -1,8 +1,8 @@
-"""A stack: version, GPU, model, arguments; as it stands in an address and in a log.
+"""A stack (version, GPU, model, arguments): reading it from URLs and logs.
 
-In an address the four are parted by `~`, in any order, and none is needed:
-`0.21.0~H100~Qwen/Qwen3-8B~--tensor-parallel-size 4`. What a part is, its form shows; where it does not,
-`gpu:`, `model:`, `vllm:` or `args:` stands in front.
+In a URL the four parts are separated by `~`, in any order, each optional:
+`0.21.0~H100~Qwen/Qwen3-8B~--tensor-parallel-size 4`. The kind of a part is recognised by its form; where that
+is ambiguous, it has the prefix `gpu:`, `model:`, `vllm:` or `args:`.
 """
 
 import re
@@ -26,11 +26,11 @@ from app.match.search.agreement import model_family, model_line
 MAX_CHARS = 600
 PARTS = ("vllm", "gpu", "model", "args")
 _SEPARATOR = "~"
-_NOT_OF_THE_STACK = frozenset(
+_IRRELEVANT = frozenset(
     {"model", "m", "host", "port", "api-key", "served-model-name", "uds", "root-path", "chat-template", "u"}
     | {"ssl-keyfile", "ssl-certfile", "download-dir", "uvicorn-log-level", "tokenizer", "api-server-count"}
 )
-"""Options that change nothing of what fails, or are nobody else's business."""
+"""Options that do not affect failures, or are private."""
 
 
 class Stack(Frozen):
@@ -43,7 +43,7 @@ class Stack(Frozen):
 
     @cached_property
     def options(self) -> dict[str, str] | None:
-        """The arguments by name, with their values; None where they are not known."""
+        """The values of the arguments by name; None if unknown."""
         if self.args is None:
             return None
         pieces = cut_command(self.args)
@@ -56,7 +56,7 @@ class Stack(Frozen):
 
     @cached_property
     def family(self) -> str:
-        """The model's family; "" without one."""
+        """The model's family; "" without a model."""
         return model_family(self.model) if self.model else ""
 
     @cached_property
@@ -65,7 +65,7 @@ class Stack(Frozen):
         return model_line(self.model) if self.model else ""
 
     def at(self, version: str) -> Self:
-        """The same with another version."""
+        """Return a copy with another version."""
         return self.model_copy(update={"vllm": version})
 
     def __hash__(self) -> int:
@@ -79,10 +79,10 @@ def _value_of(piece: Piece) -> str:
 def make_stack(
     vllm: str | None = None, gpu: str | None = None, model: str | None = None, args: str | None = None
 ) -> Stack | None:
-    """A stack of parts as people type them; None if all are blank.
+    """Build a stack from user input; None if all parts are blank.
 
     Raises:
-        InputError: the version is none, an argument is no option, or a part holds what parts the address.
+        InputError: the version is invalid, an argument is not an option, or a part contains the separator.
     """
     given = {"vllm": vllm, "gpu": gpu, "model": model}
     parts = {name: " ".join(value.split()) for name, value in given.items() if value and value.strip()}
@@ -105,10 +105,10 @@ def make_stack(
 
 @lru_cache(maxsize=256)
 def parse_stack(text: str | None) -> Stack | None:
-    """The stack that an address holds; None for none.
+    """Parse a stack from a URL; None if empty.
 
     Raises:
-        InputError: it is too long, has a part twice, or a part that cannot be what it says.
+        InputError: it is too long, or has a duplicate or invalid part.
     """
     if not text or not text.strip():
         return None
@@ -128,7 +128,7 @@ def parse_stack(text: str | None) -> Stack | None:
 
 
 def write_stack(stack: Stack | None) -> str:
-    """The stack as it stands in an address, to be quoted there; "" for none."""
+    """Return the stack in its URL form, not yet percent-encoded; "" for None."""
     parts = [(name, getattr(stack, name)) for name in PARTS if stack and getattr(stack, name) is not None]
     return _SEPARATOR.join(
         value if value and _kind_of(value) == name else f"{name}:{value}" for name, value in parts
@@ -136,12 +136,12 @@ def write_stack(stack: Stack | None) -> str:
 
 
 def stack_of_log(surroundings: Facts, launch: Launch | None) -> Stack | None:
-    """The stack that a log shows, without names of this machine: a model's folder loses its path."""
+    """Return the stack of a log without private names: a local model directory loses its path."""
     models = [name for name in surroundings.models if "█" not in name]
     model = models[0].rstrip("/").rpartition("/")[2] if models and models[0][0] in "/.~" else None
     args = None
     if launch is not None and launch.program == "shell":
-        kept = [p for p in launch.pieces if p.text.startswith("-") and _is_of_the_stack(p)]
+        kept = [p for p in launch.pieces if p.text.startswith("-") and _is_relevant(p)]
         args = " ".join(piece.text for piece in kept)
     parts = {
         "vllm": surroundings.versions.get("vllm"),
@@ -157,21 +157,21 @@ def stack_of_log(surroundings: Facts, launch: Launch | None) -> Stack | None:
 
 
 def read_stack(log: str) -> Stack | None:
-    """The stack of a log; None where it says nothing of it."""
+    """Return the stack of a log; None if the log has no information on it."""
     reading = read_log(log)
     version = reading.surroundings.versions.get("vllm")
     return stack_of_log(reading.surroundings, read_launch(redact(log, private=True).text, version))
 
 
-def _is_of_the_stack(piece: Piece) -> bool:
+def _is_relevant(piece: Piece) -> bool:
     is_long = (
         piece.text.startswith("--") or normalise_name(piece.text.split()[0]) != piece.text[1:].split()[0]
     )
-    return is_long and piece.name not in _NOT_OF_THE_STACK and "█" not in piece.text and "<" not in piece.text
+    return is_long and piece.name not in _IRRELEVANT and "█" not in piece.text and "<" not in piece.text
 
 
 def stack_words(stack: Stack) -> Iterator[tuple[str, str]]:
-    """Its parts as a page shows them: name and value."""
+    """Yield its parts for display: name and value."""
     for name, value in (("vLLM", stack.vllm), ("GPU", stack.gpu), ("Model", stack.model)):
         if value:
             yield name, value
@@ -180,7 +180,7 @@ def stack_words(stack: Stack) -> Iterator[tuple[str, str]]:
 
 
 def doubtful_parts(stack: Stack, options: Sequence[str]) -> Iterator[str]:
-    """What of a stack is not known, in sentences: its GPU, and options that are nearly one of `options`."""
+    """Yield a sentence for an unknown GPU and for each option that looks like a typo of one in `options`."""
     if stack.gpu and (doubt := gpu_doubt(stack.gpu)):
         yield doubt
     for name in stack.options or ():

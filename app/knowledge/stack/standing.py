@@ -1,8 +1,7 @@
-"""What is known of a failure, whether a version has it, and the answer that follows for a stack. Pure.
+"""Decide whether a version has a failure, and combine that into the answer for a stack. Pure.
 
-Two questions, asked apart: does the version fail (`standing`), and is the failure of this GPU, model and
-arguments (`affects.fit`)? "Affects you" needs a yes to both; a no to either is "does not"; all else is
-unknown.
+Two separate questions: does the version have the failure (`standing`), and does the failure apply to this
+GPU, model and arguments (`affects.fit`)? Two times yes gives "affects", any no gives "not", else "unknown".
 """
 
 from collections.abc import Iterator
@@ -22,12 +21,12 @@ Answer = Literal["affects", "not", "unknown"]
 Fails = Literal["yes", "no", "unknown"]
 
 NEAR_MINORS = 2
-"""A report on an open failure speaks for so many minor versions after its own."""
+"""An open failure is assumed to persist for this many minor versions after the reported one."""
 _SINCE = pattern(
     r"(?i)\bsince\b|\bafter (?:up(?:grad|dat)|switch|v?\d)|\bregress|\bbr(?:oke|eaks|oken)\b|no longer"
     r"|any ?more|onwards?\b|\bnewer\b|>="
 )
-"""In a title that names a version: the failure began with it."""
+"""In a title that names a version: marks of a failure that began with it."""
 
 
 class Affects(Frozen):
@@ -39,7 +38,7 @@ class Affects(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class FailureCase:
-    """What is known of one failure. `titled`: the GPUs and models that its title names."""
+    """The known data on one failure. `titled_*`: GPUs and models named in its title."""
 
     facts: Facts
     truth: FixTruth
@@ -52,30 +51,30 @@ class FailureCase:
 
 STRONG, MODEL, CARD = 3, 2, 1
 LEFT_OUT = 1
-"""How much a sign weighs: what the title names or the arguments turn on is enough, the model and the GPU of
-the report are so together; what nearly every stack has weighs nothing. What a report leaves out weighs little
-against a stack too: nobody can check it."""
+"""Weights of evidence. STRONG, enough alone: named in the title or enabled by the arguments. MODEL and CARD,
+enough together: the report's model and GPU. LEFT_OUT: the report omits it, which weighs little against a
+stack because nobody can check it. Features that nearly every stack has weigh nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
     """An answer to one of the two questions, with its reason.
 
-    `weight`: of one sign what it weighs, of all together how much agrees, less what is not known.
-    `agrees`: of an unknown one what agrees all the same, in words; `missing`: how much is not known.
+    `weight`: weight of one sign; in a combined answer the sum of what agrees minus the unknowns.
+    For "unknown": `agrees` says in words what agrees all the same; `missing` counts the unknowns.
     """
 
     answer: Fails
     reason: str
     weight: int = STRONG
     is_near: bool = False
-    """Of an unknown one: nothing that is known speaks against it, and enough speaks for it."""
+    """For "unknown": nothing known speaks against it, and enough speaks for it."""
     agrees: str = ""
     missing: int = 1
 
 
 def judged(version: Fit, of_the_stack: Fit | None = None) -> Affects:
-    """The answer to both questions as one; without the second, whatever runs."""
+    """Combine both answers; without the second, only the version decides."""
     fits = [fit for fit in (version, of_the_stack) if fit is not None]
     for answer, state in _DECISIVE:
         if found := next((fit for fit in fits if fit.answer == answer), None):
@@ -87,7 +86,7 @@ _DECISIVE: tuple[tuple[Fails, Answer], ...] = (("no", "not"), ("unknown", "unkno
 
 
 def standing(version: str | None, case: FailureCase) -> Fit:
-    """Whether a version has the failure."""
+    """Return whether a version has the failure."""
     if version is None:
         return Fit("unknown", "your version is not known")
     if ordered(version) is None:
@@ -103,15 +102,15 @@ def standing(version: str | None, case: FailureCase) -> Fit:
 
 
 def _by_range(version: str, case: FailureCase) -> Iterator[Fit]:
-    """What the stated range says of a version, what decides first; nothing where it says nothing."""
+    """Yield answers from the stated version range, most decisive first; nothing if it does not apply."""
     span = case.facts.regression
     if span is None:
         return
     works, first, fixed = span.last_working, span.first_failing, span.fixed_in
     stated = (_reported(case), *span.still_failing)
     if any(is_same(fixed, one) or is_before(fixed, one) for one in stated):
-        fixed = None  # it was seen there all the same
-    # A report that names the version that works, beside the one that fails, is of the latter.
+        fixed = None  # it was reported there nevertheless
+    # A report that names both a working and a failing version is about the failing one.
     has_failed_before = any(is_before(one, works) or (is_same(works, one) and not first) for one in stated)
     if is_same(works, version) or (is_before(version, works) and not has_failed_before):
         yield Fit("no", f"it works in {works}")
@@ -127,15 +126,15 @@ def _by_range(version: str, case: FailureCase) -> Iterator[Fit]:
     if any(is_same(item, version) for item in span.still_failing):
         yield Fit("yes", f"it is reported to fail in {version}")
     if is_before(first, version) and (
-        is_before(version, last_failing(span)) or _is_since(case, first, version)
+        is_before(version, last_failing(span)) or _persists(case, first, version)
     ):
         yield Fit("yes", f"it is said to fail since {first}")
 
 
 def _by_reports(version: str, case: FailureCase, released_in: str | None) -> Iterator[Fit]:
-    """What the version that was reported says of this one, what decides first.
+    """Yield answers from the reported version, most decisive first.
 
-    `released_in` is a later version that has the fix.
+    `released_in`: a later version that contains the fix.
     """
     stated, span = _reported(case), case.facts.regression
     reported = ordered(stated)
@@ -154,14 +153,14 @@ def _by_reports(version: str, case: FailureCase, released_in: str | None) -> Ite
         )
     if released_in:
         yield Fit("yes", f"it is reported on {reported} and fixed in {released_in}")
-    if _is_since(case, stated, version):
+    if _persists(case, stated, version):
         is_line = line_of(stated) == line_of(version)
         yield Fit("yes", f"it is reported on {reported} and open", STRONG if is_line else CARD)
     yield Fit("unknown", f"it is reported on {reported}, long before {version}")
 
 
 def _reported(case: FailureCase) -> str | None:
-    """The version that a report is of: where it names an older one than the first that fails, that one."""
+    """Return the reported version, or the first failing one if that is newer."""
     stated, span = case.facts.versions.get("vllm"), case.facts.regression
     first = span.first_failing if span else None
     return first if is_before(stated, first) else stated
@@ -172,13 +171,13 @@ def line_of(version: str | None) -> tuple[int, int] | None:
     return (found.major, found.minor) if found is not None else None
 
 
-def _is_since(case: FailureCase, start: str | None, version: str) -> bool:
-    """Whether an open failure of an earlier version may be taken to be in this one."""
+def _persists(case: FailureCase, start: str | None, version: str) -> bool:
+    """True if an open failure of an earlier version is assumed to persist in this one."""
     return case.state == "open" and "stale" not in case.labels and _is_in_reach(start, version)
 
 
 def _is_in_reach(start: str | None, version: str) -> bool:
-    """Whether a version is so near behind another that most of its failures may still be there."""
+    """True if a version is at most `NEAR_MINORS` minor versions after `start`."""
     one, other = ordered(start), ordered(version)
     if one is None or other is None:
         return False
@@ -186,6 +185,6 @@ def _is_in_reach(start: str | None, version: str) -> bool:
 
 
 def is_bounded(case: FailureCase) -> bool:
-    """Whether a release is known before which it worked, or since which it is fixed."""
+    """True if a fixed release, or both a working and a failing one, are known."""
     span = case.facts.regression
     return bool(case.truth.view.released_in or (span and span.last_working and span.first_failing))

@@ -1,7 +1,7 @@
-"""What an upgrade from one version to another brings and breaks: for a stack, or for all failures.
+"""What an upgrade between two versions fixes and breaks, for a stack or for all failures.
 
-For a stack each failure is asked twice, for the version it leaves and the one it goes to; see `affects`.
-Without one only the versions decide. A failure with several reports is one line, that of the weightiest.
+For a stack each failure is judged for both the old and the new version; see `affects`. Without a stack only
+the versions decide. A failure with several reports becomes one line: the report with the most activity.
 """
 
 from collections import defaultdict
@@ -51,9 +51,9 @@ LISTS = ("fixed", "breaks", "still_open", "unsure")
 LINES_MAX = 100
 TEXT_LINES_MAX = 15
 REMEDY_CONFIDENCE_MIN = 0.8
-"""Below it, what was read as a remedy is often what happens to work, such as another machine."""
+"""Below it, an extracted remedy is often something that merely works, such as another machine."""
 CANDIDATES_MAX = 12
-"""Releases that are tried for the newest one without a known break."""
+"""Maximum number of releases checked for the newest one without a known break."""
 _SEVERITY: dict[FailureKind, int] = {
     "wrong_output": 0,
     "crash": 1,
@@ -64,7 +64,7 @@ _SEVERITY: dict[FailureKind, int] = {
     "other": 3,
     "slowdown": 4,
 }
-"""Lost or wrong data first, then what stops a server, then what makes it slow."""
+"""Sort order: wrong output, then failures that stop a server, then slowdowns."""
 
 
 class UpgradeLine(IssueHead):
@@ -105,7 +105,7 @@ class Upgrade(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A failure that one of the versions in question has. `standings`: by version, whether it has it."""
+    """A failure of one of the compared versions. `standings`: by version, whether it has the failure."""
 
     stored: StoredCase
     standings: Mapping[str, Fit]
@@ -117,9 +117,9 @@ class _Known:
         return judged(self.standings[version], self.of_the_stack)
 
     def may_affect(self, version: str, since: str | None = None) -> bool:
-        """Whether what is known of the stack agrees with it, and the version has it.
+        """True if the version has the failure and it may apply to the stack.
 
-        After `since`: or may have it, as it was reported on the way and nothing says what fixed it.
+        With `since`: also if it was reported after that version and it is unknown what fixed it.
         """
         mine, found = self.of_the_stack, self.standings[version]
         reported = self.stored.case.facts.versions.get("vllm")
@@ -129,7 +129,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Failures:
-    """The facts of the failures that were looked at, and those that one of the versions has."""
+    """The facts of all failures examined, and the failures that one of the versions has."""
 
     facts: Sequence[Facts]
     known: Sequence[_Known]
@@ -137,10 +137,10 @@ class _Failures:
 
 @dataclass(frozen=True, slots=True)
 class Affecting:
-    """What affects a stack, a line for each failure.
+    """The failures that affect a stack, one line each.
 
-    `numbers`: the reports that affect it, and those that may: the version has the failure, and as far as the
-    report says what it ran on it agrees. An upgrade lists the same as not known.
+    `numbers`: the reports that affect it, and those that may: the version has the failure, and the known part
+    of the reported environment agrees. An upgrade lists the latter as `unsure`.
     """
 
     lines: tuple[UpgradeLine, ...] = ()
@@ -150,12 +150,12 @@ class Affecting:
 def compare_versions(
     store: Store, repo: str, from_version: str, to_version: str, stack: Stack | None = None
 ) -> Upgrade:
-    """What an upgrade brings and breaks.
+    """Return what an upgrade fixes and breaks.
 
     Raises:
-        InputError: a version has no place in the order, or it is not vLLM.
-        VersionOrderError: `from` is not the older one.
-        UnknownVersionError: a version is no release.
+        InputError: a version cannot be ordered, or the repository is not vLLM's.
+        VersionOrderError: `from_version` is not the older one.
+        UnknownVersionError: a version is not a release.
     """
     if not is_vllm(repo):
         raise InputError(f"{repo}: versions of another repository than vLLM's are not compared.")
@@ -205,17 +205,17 @@ def compare_versions(
 
 
 def upgrade_markdown(found: Upgrade) -> str:
-    """The answer as Markdown."""
+    """Render the comparison as Markdown."""
     return render_markdown("upgrade.md", found=found, verdicts=VERDICTS)
 
 
 def upgrade_text(found: Upgrade) -> str:
-    """The answer for a terminal."""
+    """Render the comparison for a terminal."""
     return render_markdown("upgrade.txt", found=found, verdicts=VERDICTS, lines_max=TEXT_LINES_MAX).rstrip()
 
 
 def affecting(store: Store, repo: str, stack: Stack) -> Affecting:
-    """The failures that affect a stack, in the order of a list; none where its version has no order."""
+    """Return the failures that affect a stack, most severe first; empty if its version cannot be ordered."""
     if stack.vllm is None or ordered(stack.vllm) is None or not is_vllm(repo):
         return Affecting()
     with store.reading() as session:
@@ -240,9 +240,9 @@ def affecting(store: Store, repo: str, stack: Stack) -> Affecting:
 def _load(
     session: Session, repo_id: int, repo: str, versions: Sequence[str], stack: Stack | None
 ) -> _Failures:
-    """The failures that one of these versions may have; the first is the oldest."""
+    """Load the failures that one of these versions may have, oldest version first."""
     goal = versions[min(1, len(versions) - 1)]
-    # A report on a later version says nothing of these, unless it states a range.
+    # A report on a later version says nothing about these, unless it states a range.
     floor, top = _floor(versions[0]), max(line_of(version) or (0, 0) for version in versions)
     reported = known_values(session, REPORTED)
     values = [value for value in reported if (line := line_of(value)) and floor <= line <= top]
@@ -261,7 +261,7 @@ def _load(
     if stack:
         fits = {number: fit(stack, stored.case) for number, stored in failing.items()}
         failing = {n: stored for n, stored in failing.items() if fits[n].answer == "yes" or fits[n].is_near}
-        # Of what only may be of the stack the text is read where it may fail in the version asked for.
+        # If it only may apply to the stack, its text is read only if the target version may fail.
         read = {
             number: stored
             for number, stored in failing.items()
@@ -285,25 +285,25 @@ def _load(
 
 
 def _floor(start: str) -> tuple[int, int]:
-    """The oldest minor line of which a report may speak for `start`."""
+    """Return the oldest (major, minor) whose reports may still apply to `start`."""
     major, minor = line_of(start) or (0, 0)
     return major, max(0, minor - NEAR_MINORS)
 
 
 def _compared(known: Iterable[_Known], one: str, other: str) -> dict[str, list[tuple[_Known, str]]]:
-    """Each failure in its list, with the reason; a failure that has reports in two is open on both."""
+    """Sort failures into lists, with the reason; one with reports in two lists is `still_open`."""
     grouped: dict[str, list[tuple[str, _Known, str]]] = defaultdict(list)
     for item in known:
         before, after, mine = item.affects(one), item.affects(other), item.of_the_stack
         if before.state == "affects" and after.state == "not":
-            grouped[item.group].append(("fixed", item, _cut_reason(before, after)))
+            grouped[item.group].append(("fixed", item, _joined_reason(before, after)))
         elif after.state == "affects" and before.state == "affects" and _is_sure(item, one):
             grouped[item.group].append(("still_open", item, after.reason))
         elif after.state == "affects" and mine is None:
             if _is_after(item, one):
                 grouped[item.group].append(("breaks", item, after.reason))
         elif after.state == "affects" and before.state == "not":
-            grouped[item.group].append(("breaks", item, _cut_reason(before, after)))
+            grouped[item.group].append(("breaks", item, _joined_reason(before, after)))
         elif mine and item.may_affect(other, since=one):
             grouped[item.group].append(("unsure", item, _open_reason(mine, item.standings, one, other)))
     found: dict[str, list[tuple[_Known, str]]] = {name: [] for name in LISTS}
@@ -315,7 +315,7 @@ def _compared(known: Iterable[_Known], one: str, other: str) -> dict[str, list[t
         found[name].append((best[1], best[2]))
     for lines in found.values():
         lines.sort(key=lambda entry: _severity(entry[0]))
-    # What the version that is left does not have stands first, then what most of the stack agrees with.
+    # Failures that the old version does not have first, then by how much of the stack agrees.
     found["unsure"].sort(
         key=lambda entry: (entry[0].standings[one].answer != "no", -_weight(entry[0], other))
     )
@@ -323,12 +323,12 @@ def _compared(known: Iterable[_Known], one: str, other: str) -> dict[str, list[t
 
 
 def _is_sure(item: _Known, version: str) -> bool:
-    """Whether it is known, and not only taken, that a version has a failure: without a stack it is taken."""
+    """True if a version is known, not just assumed, to have a failure; without a stack always true."""
     return item.of_the_stack is None or item.standings[version].weight == STRONG
 
 
 def _open_reason(mine: Fit, standings: Mapping[str, Fit], one: str, other: str) -> str:
-    """What is known of a failure that may be of the stack, then what is not known and decides."""
+    """Return what is known of a failure that may apply, then the unknowns that decide."""
     start, goal = standings[one], standings[other]
     if mine.answer == "unknown":
         known, missing = mine.agrees, mine.reason
@@ -343,12 +343,12 @@ def _open_reason(mine: Fit, standings: Mapping[str, Fit], one: str, other: str) 
     return f"{known}. Not known, at least: {missing}" if missing else known
 
 
-def _cut_reason(before: Affects, after: Affects) -> str:
+def _joined_reason(before: Affects, after: Affects) -> str:
     return "; ".join(dict.fromkeys([*after.reason.split("; "), *before.reason.split("; ")]))
 
 
 def _is_after(item: _Known, version: str) -> bool:
-    """Whether a failure is only known of versions after this one."""
+    """True if a failure is known only in versions after this one."""
     span, reported = item.stored.case.facts.regression, item.stored.case.facts.versions.get("vllm")
     if span is not None and span.first_failing:
         return is_before(version, span.first_failing)
@@ -356,18 +356,18 @@ def _is_after(item: _Known, version: str) -> bool:
 
 
 def _lines(repo: str, found: Sequence[tuple[_Known, str]], version: str) -> tuple[UpgradeLine, ...]:
-    """The first lines of a list."""
+    """Return the first `LINES_MAX` lines of a list."""
     return tuple(_line(repo, item, reason, version) for item, reason in found[:LINES_MAX])
 
 
 def _weight(item: _Known, version: str) -> int:
-    """How much agrees, less what is not known."""
+    """Return the weight of what agrees minus the unknowns."""
     mine = item.of_the_stack
     return (mine.weight if mine else 0) - (item.standings[version].answer != "yes")
 
 
 def _severity(item: _Known) -> tuple[int, int, int, int]:
-    """The order of a list: what it does, then reports, then people."""
+    """Sort key: severity of the kind, then reports, then people."""
     kind = item.stored.case.facts.failure_kind
     return _SEVERITY.get(kind, 3), -item.reports, -_people(item), -item.stored.issue.number
 
@@ -401,10 +401,10 @@ def _people(item: _Known) -> int:
 
 
 def _newest_clean(failures: _Failures, start: str, releases: Sequence[str]) -> str | None:
-    """The newest release that nothing is known to break which works in `start`."""
+    """Return the newest release without a known break of something that works in `start`."""
     lines = {_reported_line(facts) for facts in failures.facts}
     for version in reversed(releases):
-        # Nothing can be known of a release on which nobody reported anything.
+        # A release without reports is unknown, not clean.
         if line_of(version) in lines and not _compared(failures.known, start, version)["breaks"]:
             return version
     return None
@@ -415,7 +415,7 @@ def _reported_line(facts: Facts) -> tuple[int, int] | None:
 
 
 def _unreported(reported: Sequence[Facts], version: str, stack: Stack) -> tuple[str, ...]:
-    """What of the stack no report on the version's minor line names."""
+    """Return sentences on the parts of the stack that no report on the version's minor line names."""
     wanted = line_of(version) or (0, 0)
     line = ".".join(map(str, wanted))
     facts = [one for one in reported if _reported_line(one) == wanted]
@@ -438,7 +438,7 @@ def _unreported(reported: Sequence[Facts], version: str, stack: Stack) -> tuple[
 def _verdict(
     totals: Mapping[str, int], cured: int, one: str, other: str, clean: str | None
 ) -> tuple[Verdict, tuple[str, ...]]:
-    """`cured`: how many of the breaks have a remedy."""
+    """Return verdict and reasons; `cured` is the number of breaks with a remedy."""
     fixed, breaks, still = (totals[name] for name in ("fixed", "breaks", "still_open"))
     reasons = []
     if fixed:
