@@ -48,7 +48,7 @@ CHUNK_BYTES = 64 * 1024
 
 
 def extract(file: Annotated[str, typer.Argument(metavar="FILE|-")] = "-") -> None:
-    """JSON lines of issues in, JSON lines of facts out; touches no database."""
+    """Extract facts from issues: JSON Lines in, JSON Lines out; uses no database."""
     from app.extract.jsonl import facts_lines
 
     failed = False
@@ -79,7 +79,7 @@ def diagnose(
     ] = False,
     _database: DatabaseOption = None,
 ) -> None:
-    """A crash log in, the known issue out. Exit 0: same or likely; 3: related or unknown; 1: error."""
+    """Find the known issue behind a crash log. Exit 0: same or likely; 3: related or unknown; 1: error."""
     from app.knowledge.diagnosis.log_input import clean_log, decode_log
 
     log = clean_log(decode_log(read_input(file)))
@@ -128,7 +128,7 @@ def comment(
     ] = "markdown",
     _database: DatabaseOption = None,
 ) -> None:
-    """One comment on an issue that was just opened, if it is a known one; otherwise nothing. Exit 0."""
+    """Print a comment for a newly opened issue if its failure is known; otherwise nothing. Exit 0."""
     from app.knowledge.diagnosis.markdown import comment_markdown, read_event
 
     issue = read_event(read_input(str(event)).decode("utf-8", errors="replace"))
@@ -213,7 +213,7 @@ def report(
     format_: Annotated[TextFormat, typer.Option("--format", help="output format")] = "markdown",
     _database: DatabaseOption = None,
 ) -> None:
-    """All that is known of one issue, fetched if not stored. Exit 1: not to be had; 2: not an issue."""
+    """Print a report on one issue, fetched if not stored. Exit 1: not available; 2: not an issue."""
     from app.knowledge.issue.address import parse_issue_address
     from app.knowledge.issue.report import report_markdown
 

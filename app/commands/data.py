@@ -31,7 +31,7 @@ def sync(
     limit: Annotated[int | None, typer.Option(min=1, help="maximum number of rows per list")] = None,
     _database: DatabaseOption = None,
 ) -> None:
-    """Pull from GitHub once and leave; incremental by default."""
+    """Fetch from GitHub once; incremental by default."""
     from app.config import REPO_NAME
     from app.server.background_sync import github_client, outcome_line, turn_to_sync
     from app.terminal.progress import progress
@@ -61,7 +61,7 @@ def import_(
     repo: Annotated[str | None, typer.Option(metavar="OWNER/NAME", help="repository of the rows")] = None,
     _database: DatabaseOption = None,
 ) -> None:
-    """Load what `gh api --paginate` or `gh issue list --json …` prints."""
+    """Import the output of `gh api --paginate` or `gh issue list --json …`."""
     from app.terminal.progress import progress
     from ingest.importer import import_paths
 
@@ -83,7 +83,7 @@ def reextract(
     format_: Annotated[DiffFormat, typer.Option("--format", help="output format, with --diff")] = "text",
     _database: DatabaseOption = None,
 ) -> None:
-    """Derive all facts, signatures and search terms again from the stored raw data, offline."""
+    """Rebuild all facts, signatures and search terms from the stored raw data, offline."""
     from app.knowledge.indexing.batches import rederive_all
     from app.knowledge.indexing.diff import ReadingDiffs, diff_all, diffs_text
     from app.terminal.progress import progress

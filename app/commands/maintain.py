@@ -25,7 +25,7 @@ def backup(
     force: Force = False,
     _database: DatabaseOption = None,
 ) -> None:
-    """A consistent copy of the live base, checked, in one file; servers and syncs go on."""
+    """Write a verified backup of the live database to one file; servers and syncs keep running."""
     from app.store.backup.backup import back_up
     from app.store.session import open_store
     from app.terminal.progress import progress
@@ -40,7 +40,7 @@ def publish(
     target: Annotated[Path, typer.Argument(metavar="DIR|FILE", help="folder, or file name ending in .gz")],
     _database: DatabaseOption = None,
 ) -> None:
-    """A checked snapshot for others, packed, and its manifest.json: no votes, judgements, logs, secrets."""
+    """Write a verified public snapshot and its manifest.json: no votes, judgements, logs or secrets."""
     from app.extract.reader import RULES_VERSION
     from app.store.backup.snapshot import write_snapshot
     from app.store.session import open_store
@@ -59,7 +59,7 @@ def restore(
     force: Force = False,
     _database: DatabaseOption = None,
 ) -> None:
-    """Put a backup or snapshot in the base's place, after checking it; servers and syncs must be stopped."""
+    """Replace the database by a verified backup or snapshot; servers and syncs must be stopped."""
     from app.knowledge.labels import plural
     from app.knowledge.operations.retention import keep_out
     from app.remote.snapshot import restore_snapshot
@@ -98,7 +98,7 @@ def copy(
     source: Annotated[str, typer.Option("--from", metavar="URL", help="database to read from")],
     target: Annotated[str, typer.Option("--to", metavar="URL", help="empty database to write to")],
 ) -> None:
-    """Move a base to another engine or place, checked; the source stays, and may be in use."""
+    """Copy a database to another engine or place and verify it; the source stays and may be in use."""
     from app.config import database_address
     from app.store.backup.copy import copy_base
     from app.store.engine.sqlite_file import sqlite_file
@@ -124,7 +124,7 @@ def forget(
     keep_out: Annotated[bool, typer.Option("--keep-out", help="never store this issue again")] = False,
     _database: DatabaseOption = None,
 ) -> None:
-    """Take an issue's or a kept log's text down: from the base, its index and its quotes."""
+    """Delete the text of an issue or a stored log from the database, its index and its quotes."""
     from app.knowledge.issue.address import parse_issue_address
     from app.knowledge.operations.retention import forget_issue, forget_kept_log
 
@@ -143,7 +143,7 @@ def doctor(
     format_: Annotated[DoctorFormat | None, typer.Option("--format", help="output format")] = None,
     _database: DatabaseOption = None,
 ) -> None:
-    """What is wrong with this installation, and what to do. Exit 0: nothing; 1: something is."""
+    """Check this installation and suggest fixes. Exit 0: no fault; 1: faults."""
     from app.knowledge.operations.doctor import examine
 
     found = examine(current_settings())

@@ -56,7 +56,7 @@ def run(
 
 
 def watch(url: UrlOption = None, report: ReportOption = None) -> None:
-    """Pass stdin on to stdout; at its end, or where it hangs, answer on stderr. Exit code: 0."""
+    """Copy stdin to stdout; at its end, or if it hangs, print the diagnosis to stderr. Exit code: 0."""
     tail = _tail()
     answer = _OneDiagnosis(tail, url, report)
     stream = (sys.stdin.fileno(), sys.stdout.fileno(), tail, threading.Event())

@@ -40,7 +40,7 @@ def up(
     snapshot_url: From = None,
     _database: DatabaseOption = None,
 ) -> None:
-    """Set up, load the starter cards, sync in the background, serve: the whole thing in one word."""
+    """Set up the database, load the starter cards, sync in the background, and serve."""
     from app.config import address_without_password
     from app.terminal.events import announce, set_up_logging
 
@@ -117,7 +117,7 @@ def serve(
     sync_every: SyncEvery = None,
     _database: DatabaseOption = None,
 ) -> None:
-    """Serve only, or with the background sync."""
+    """Serve, optionally with the background sync."""
     settings = _serving(host, port, workers, sync_every)
     _check_port(settings.host, settings.port)
     current_store(settings).close()
@@ -149,7 +149,7 @@ def _serving(
 def migrate(
     _database: DatabaseOption = None,
 ) -> None:
-    """Bring the database to the newest schema, or set a new one up; safe to repeat."""
+    """Migrate the database to the newest schema, or create it; safe to repeat."""
     from app.config import address_without_password
     from app.store.engine.sqlite_file import sqlite_file
     from app.store.schema import current_revision
@@ -172,7 +172,7 @@ def migrate(
 def mcp(
     _database: DatabaseOption = None,
 ) -> None:
-    """Speak MCP on stdin and stdout: the tools of a chatbot that runs on this machine."""
+    """Serve MCP on stdin and stdout for a chatbot on this machine."""
     from app.knowledge.freshness import overview
     from app.web.deps import Services
     from app.web.mcp.server import build_server

@@ -15,7 +15,7 @@ def bench_diagnose(
     as_json: Annotated[bool, typer.Option("--json", help="print all figures as JSON")] = False,
     _database: DatabaseOption = None,
 ) -> None:
-    """How well logs find their issue, beside what search libraries reach; takes some minutes."""
+    """Measure how well logs find their issue, compared with search libraries; takes some minutes."""
     from app.bench.run import bench_diagnose as measure
 
     settings = current_settings()
@@ -26,7 +26,7 @@ def bench_diagnose(
 def status(
     _database: DatabaseOption = None,
 ) -> None:
-    """Whether a sync runs, the last ones, freshness, cursors and what is stored, as JSON."""
+    """Show running and recent syncs, freshness, cursors and counts as JSON."""
     from app.knowledge.freshness import status as ask
 
     settings = current_settings()
@@ -66,7 +66,7 @@ def digest(
     send: Annotated[bool, typer.Option("--send", help="post the digest to TRIAGE_DIGEST_URL")] = False,
     _database: DatabaseOption = None,
 ) -> None:
-    """What broke, what got fixed and what to do in a week. Exit 1: nothing is stored; 2: no such week."""
+    """Print what broke, what was fixed and what to do in a week. Exit 1: no data; 2: no such week."""
     from app.knowledge.digest.digest import digest_markdown, make_digest
     from app.knowledge.digest.week import newest_whole_week
     from app.knowledge.iso_week import IsoWeek
@@ -110,7 +110,7 @@ def upgrade(
     format_: Annotated[UpgradeFormat, typer.Option("--format", help="output format")] = "text",
     _database: DatabaseOption = None,
 ) -> None:
-    """What an upgrade fixes and breaks, for a stack or for all. Exit 0: nothing known against it; 3: wait."""
+    """Show what an upgrade fixes and breaks, for a stack or all. Exit 0: no known objection; 3: wait."""
     from app.knowledge.stack.stack import make_stack, read_stack
     from app.knowledge.stack.upgrade import compare_versions, upgrade_markdown, upgrade_text
 
@@ -139,7 +139,7 @@ def config(
     _database: DatabaseOption = None,
     format_: Annotated[ConfigFormat, typer.Option("--format", help="output format")] = "text",
 ) -> None:
-    """Every setting, its value and where it was found; secrets are not shown."""
+    """List every setting with value and source; secrets are masked."""
     from app.config import PREFIX, SERVER_VARIABLE, Settings, server_address, setting_sources, settings_text
 
     values, sources = settings_text(current_settings()), setting_sources()

@@ -78,7 +78,7 @@ class Frozen(BaseModel):
 
 
 class Evidence(Frozen):
-    """One value, the words that say it, and the rule that read them.
+    """An extracted value, the quoted text that states it, and the rule that matched.
 
     `quote == text_of(source)[start:end]` in code points. `field` is a field's name, or
     `field.key` (`backends.attention`, `versions.torch`, `error.message`).
@@ -95,7 +95,7 @@ class Evidence(Frozen):
 
 
 class ErrorLine(Frozen):
-    """An error as lists show it."""
+    """An error, abbreviated for lists."""
 
     type: str | None
     message: str
@@ -108,14 +108,14 @@ class ErrorLine(Frozen):
 
 
 class ErrorFact(ErrorLine):
-    """The root-cause error: what is left when every wrapper is taken off."""
+    """The root-cause error, without wrapping errors."""
 
     wrappers: tuple[str, ...] = ()
     other: tuple[str, ...] = Field((), description="further distinct root-cause errors")
 
 
 class Conditions(Frozen):
-    """The run on which a remedy was tried, or what it is said to need; empty where nobody said."""
+    """The setup in which a workaround was tried or is said to apply; empty if none is stated."""
 
     versions: tuple[str, ...] = ()
     gpus: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ class StatedChange(Frozen):
     """
 
     action: str
-    without: bool = Field(False, description="true if `action` is to be omitted from the setup, not added")
+    without: bool = Field(False, description="whether to remove `action` instead of applying it")
     command: str | None = None
 
     @property
@@ -171,7 +171,7 @@ class StatedChange(Frozen):
 
 
 class Workaround(StatedChange):
-    """One thing somebody tried, and what came of it.
+    """Something that was tried, and its outcome.
 
     `confidence`: how often statements like this one were right on labelled issues. `quote`: the sentence that
     states it. Only other people than the reporter confirm.
@@ -189,7 +189,7 @@ class Workaround(StatedChange):
 
 
 class Regression(Frozen):
-    """Since when it fails; versions as written without a leading v."""
+    """The versions between which it began to fail, without a leading v."""
 
     last_working: str | None = None
     first_failing: str | None = None
@@ -245,7 +245,7 @@ class Fix(PullRequestName):
 
 
 class Signature(Frozen):
-    """A failure's readable key. `id` is `s1-` and 12 hex digits of the text's hash."""
+    """A readable key that identifies a failure. `id` is `s1-` and 12 hex digits of the text's hash."""
 
     id: str
     text: str

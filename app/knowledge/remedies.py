@@ -22,7 +22,7 @@ SPEAKER_RANK = {"maintainer": 0, "reporter": 1, "other": 2}
 
 
 class SourcedRemedy(StatedChange):
-    """A workaround with the issue it comes from. Without a `command` it is quoted, not handed over."""
+    """A workaround with the issue it comes from. Quoted only, if it has no `command`."""
 
     kind: WorkaroundKind
     outcome: Outcome

@@ -23,7 +23,7 @@ READABLE_FROM = 0.05
 
 
 class RootCause(Frozen):
-    """The line that names the cause: `line` counts from 1 in the log as pasted, `quote` lacks its prefix.
+    """The line that names the cause: `line` is its number in the log, from 1; `quote` omits its prefix.
 
     `is_wrapper`: the log holds nothing but errors that announce another one, of which this is the innermost.
     """
@@ -49,7 +49,7 @@ class OtherError(Frozen):
 
 
 class LogEnvironment(Frozen):
-    """Where the log's program ran, as far as the log says."""
+    """The environment that the log describes."""
 
     gpus: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Redaction(Frozen):
 
 
 class Why(Frozen):
-    """Why a match is one, in short phrases, the weightiest first."""
+    """Reasons for a match as short phrases, strongest first."""
 
     shared: tuple[str, ...] = ()
     differs: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class MatchLine(Frozen):
 
 
 class CommonIssue(Frozen):
-    """An issue that holds the error's message."""
+    """An issue that contains the error message."""
 
     number: int
     repo: str
@@ -105,21 +105,21 @@ class Match(CommonIssue):
 
 
 class NextStep(Frozen):
-    """What to do now; `command` is exactly what to type, empty where there is nothing to type."""
+    """A recommended action; `command` is the exact command, empty if there is none."""
 
     text: str
     command: str = ""
 
 
 class QuotedAdvice(Frozen):
-    """What to do by the message itself; `source` is `rule` where it was made out of the message's values."""
+    """Advice in the message itself; `source` is `rule` if it was derived from the message's values."""
 
     text: str
     source: Literal["log", "rule"] = "log"
 
 
 class Failure(Frozen):
-    """The kind of failure: a stable id, and its name in words."""
+    """The kind of failure: stable id and readable name."""
 
     kind: str
     name: str
@@ -139,7 +139,7 @@ class CommonCause(Cause):
 
 
 class CommonError(Frozen):
-    """A known kind of error: many issues share the message, no single one is known to be the same failure."""
+    """An error message shared by many issues, none of which is known to be the same failure."""
 
     reports: int = Field(description="number of issues whose text contains the message")
     text: str = Field(description="error message, secrets masked")
@@ -150,7 +150,7 @@ class CommonError(Frozen):
 
 
 class ModelValue(Frozen):
-    """A value that the operator's model named, and the line of the log that proves it; counted from 1."""
+    """A value named by the language model, with the log line (from 1) that supports it."""
 
     field: str = Field(description="error.message, cause, versions.vllm, models, backends.…")
     value: str

@@ -436,7 +436,7 @@ def _watches(
 
 
 def _without_remedy(week: WeekIssues, without: Sequence[UnremediedNews]) -> Iterator[Advice]:
-    action = "no report names a remedy; of the failures without one this is the most hit."
+    action = "no workaround is known; of such failures this one is reported and discussed most."
     for item in without[:1]:
         yield _line("watch", item, week.candidates[item.number].facts, action)
 

@@ -135,7 +135,7 @@ class AliveNews(Frozen):
 
 
 class UnremediedNews(DigestIssue):
-    """A failure of the week without remedy or fix, represented by its report with the most hits."""
+    """A failure of the week without remedy or fix, represented by its most discussed report."""
 
     cluster: str | None
     numbers: tuple[int, ...] = Field(description="issue numbers of the week's reports of this failure")

@@ -153,7 +153,7 @@ def _reverted(case: FixCase, merged: Iterable[Landed]) -> FixView:
     reverted = []
     for pull in merged:
         reverts = case.history.pulls[pull.number].reverted_by
-        reverted.append(f"#{pull.number} was merged and taken back by #{max(reverts, key=_timestamp).number}")
+        reverted.append(f"#{pull.number} was merged and reverted by #{max(reverts, key=_timestamp).number}")
     waiting = [claim for claim in case.claims if claim.state == "open"]
     if waiting:
         view = _in_progress(f"#{waiting[-1].number}")

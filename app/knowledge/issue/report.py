@@ -319,7 +319,7 @@ def _missing_remedies(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "workarounds", "A remedy: none is reported to help."
     for item in helping:
         if not item.confirmed_by:
-            yield "workarounds.confirmed_by", f"Whether it helped anybody else: {item.words}"
+            yield "workarounds.confirmed_by", f"Whether it helped others: {item.words}"
         if item.conditions == Conditions():
             yield "workarounds.conditions", f"Under which conditions it helps: {item.words}"
 

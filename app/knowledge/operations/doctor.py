@@ -116,7 +116,9 @@ def _examine_store(settings: Settings, store: Store, looked: list[str]) -> Itera
             yield from _examine_repository(session, store, repo, looked)
         overdue, _ = sum_kept_logs(session, expired_before=datetime.now(UTC) - OVERDUE)
     if overdue:
-        yield an_advice("kept logs", f"{overdue} are past their time", "a running server forgets them hourly")
+        yield an_advice(
+            "kept logs", f"{overdue} have expired", "start the server: it deletes expired logs hourly"
+        )
 
 
 def _examine_repository(session: Session, store: Store, repo: str, looked: list[str]) -> Iterator[Finding]:

@@ -24,7 +24,7 @@ MaxChars = Annotated[
     Query(
         ge=MIN_CHARS,
         le=MAX_CHARS,
-        description="most characters of the whole answer as it is sent, JSON or Markdown; a longer one is "
+        description="maximum length of the answer in characters, JSON or Markdown; a longer one is "
         "cut at the end of entries, the least needed first, and `truncated` counts what was left out",
     ),
 ]

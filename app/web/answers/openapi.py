@@ -107,6 +107,7 @@ def _finished(schema: Object) -> Object:
     for path, methods in schema["paths"].items():
         for method, operation in methods.items():
             answers = operation["responses"]
+            operation["description"] = operation["description"].partition("\n\nRaises:")[0]
             if path.startswith("/api/"):
                 operation.setdefault("security", [{}, {"api-key": []}])
                 answers["429"] = _problem(429) | {"headers": common["rate_headers"]}

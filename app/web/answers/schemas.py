@@ -50,7 +50,7 @@ class DiagnoseOptions(BaseModel):
 
 
 class DiagnoseRequest(DiagnoseOptions):
-    """A crash log and what is known of the run."""
+    """A crash log and details of the run."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -60,13 +60,13 @@ class DiagnoseRequest(DiagnoseOptions):
 
 
 class BatchedLog(DiagnoseRequest):
-    """One of several logs; an empty one is answered with a problem, and the others are diagnosed."""
+    """One of several logs; for an empty one the answer is a `Problem`, and the others are diagnosed."""
 
     log: str = Field(description="the log as text; at most 10 MiB of UTF-8 after decoding")
 
 
 class DiagnoseBatch(BaseModel):
-    """Several crash logs, each with what is known of its run."""
+    """Several crash logs, each with details of its run."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -74,7 +74,7 @@ class DiagnoseBatch(BaseModel):
 
 
 class IssueDocument(Facts, GitHubFacts):
-    """One issue as the JSON routes answer it: GitHub's facts, and ours beside them.
+    """An issue: GitHub's fields and the facts extracted from its text.
 
     `read` is false while no rule has read it, or none could; our fields are empty then.
     """
@@ -88,7 +88,7 @@ class IssueDocument(Facts, GitHubFacts):
 
 
 class RelatedList(Frozen):
-    """A list as all routes give it; this one has no further pages."""
+    """A list of relations, complete in one page."""
 
     items: tuple[RelatedItem, ...]
     next_cursor: str | None = None
@@ -109,7 +109,7 @@ class FieldFault(BaseModel):
 
 
 class Problem(BaseModel):
-    """An error as RFC 9457 writes it (`application/problem+json`)."""
+    """An error in the format of RFC 9457 (`application/problem+json`)."""
 
     type: str = Field(description="problem type, as a URI reference", examples=["about:blank"])
     title: str = Field(description="short summary of the problem type")
@@ -124,7 +124,7 @@ class Alive(BaseModel):
 
 
 class ApiIndex(BaseModel):
-    """The routes of the API, and where they are described."""
+    """The routes of the API and the addresses of their documentation."""
 
     version: str = Field(description="version of vLLM Triage")
     openapi: str = "/openapi.json"
@@ -134,7 +134,7 @@ class ApiIndex(BaseModel):
 
 
 class Ready(BaseModel):
-    """The database answers and its schema is the one of this program."""
+    """The state of the server and the age of its data."""
 
     status: Literal["ready"] = "ready"
     as_of: datetime | None = Field(
@@ -150,7 +150,7 @@ class Ready(BaseModel):
 
 
 class Taken(BaseModel):
-    """What became of a webhook delivery."""
+    """The result of a webhook delivery."""
 
     status: Literal["stored", "seen", "ignored", "accepted"] = Field(
         description="`stored`, already received, ignored, or waiting for the database"

@@ -45,9 +45,9 @@ MARKDOWN_TYPE = "text/markdown"
 
 INSTRUCTIONS = f"""
 Known failures of vLLM, from its issues and pull requests, with sources. Given a crash log, call diagnose_log
-first and pass the log as it is, the whole of it: the cause often stands far above the last line. Tell the
-verdict as it is: `same` and `likely` are known issues, `related` and `unknown` are not. Name the issue's URL
-with every statement. A remedy whose outcome is `fails` did not help. {NOTICE}
+first and pass the complete, unchanged log: the cause is often far above the last line. Report the verdict
+unchanged: `same` and `likely` are known issues, `related` and `unknown` are not. Cite the issue's URL with
+every statement. A workaround with outcome `fails` did not help. {NOTICE}
 """
 
 READS_ONLY = ToolAnnotations(
@@ -75,8 +75,8 @@ class TriageServer(MCPServer[Any]):
             if isinstance(cause, TriageError) or (isinstance(cause, ValidationError) and not is_broken):
                 raise ToolError(_one_line(cause)) from cause
             if is_broken:
-                raise UnexpectedToolError("The tool failed on this call; the fault is in its log.") from cause
-            raise ToolError("There is no such tool: tools/list names them.") from None
+                raise UnexpectedToolError("The tool failed; the server's log has the error.") from cause
+            raise ToolError("Unknown tool; see tools/list.") from None
 
     async def read_resource(self, uri: Any, context: Any = None) -> Iterable[Any] | InputRequiredResult:
         """Read a resource.
@@ -151,7 +151,7 @@ def _add_resources(server: TriageServer, services: Services) -> None:
         name="issue",
         title="Report on an issue",
         mime_type=MARKDOWN_TYPE,
-        description="All that is known of an issue of the default repository, with quotes, as Markdown.",
+        description="Report on an issue of the default repository, with quotes, as Markdown.",
     )
     def issue(number: ResourceNumber) -> str:
         return cut_markdown(issue_report(services, None, number), RESOURCE_CHARS_MAX)

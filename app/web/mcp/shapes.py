@@ -38,8 +38,7 @@ _FIELDS: dict[str, dict[str, list[str]]] = tomllib.loads(
 _TRUNCATED = {
     "type": "object",
     "additionalProperties": {"type": "integer"},
-    "description": "what was left out to keep the budget: a list's name and how many entries it had more; "
-    "`*`: how many fields were left out whole",
+    "description": "number of omitted entries by list name, to fit `max_chars`; `*` counts omitted fields",
 }
 
 

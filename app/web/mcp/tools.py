@@ -42,7 +42,7 @@ _VERSION = re.compile(r"v?[0-9A-Za-z][0-9A-Za-z.+_!-]{0,99}")
 TOOLS: dict[str, tuple[str, type[BaseModel]]] = {
     "diagnose_log": ("Diagnose a vLLM crash log", Diagnosis),
     "search_issues": ("Search vLLM issues", IssuePage),
-    "get_issue": ("One vLLM issue, read", IssueDocument),
+    "get_issue": ("Get a vLLM issue", IssueDocument),
     "get_fix_status": ("Whether an issue is fixed for a version", IssueDocument),
     "known_issues_of_version": ("Known failures of a vLLM version", KnownPage),
     "compare_versions": ("What an upgrade of vLLM fixes and breaks", Upgrade),
@@ -65,8 +65,8 @@ LogText = Annotated[
     BeforeValidator(_log_text),
     Field(
         min_length=1,
-        description="the log as it was printed, start-up lines and all processes included; at most "
-        f"{LOG_LIMIT_BYTES // 1048576} MiB; nothing of it is kept",
+        description="the complete log as printed, including start-up and all processes; at most "
+        f"{LOG_LIMIT_BYTES // 1048576} MiB; it is not stored",
     ),
 ]
 Hint = Annotated[str, BeforeValidator(_clean), Field(max_length=300)]
@@ -113,9 +113,9 @@ class Tools:
     ) -> CallToolResult:
         """Finds the known vLLM issue behind a crash log.
 
-        Answers root cause, verdict, most similar issues with reasons, what helps now, fix state. Use it
-        whenever somebody shows a vLLM error, traceback or server log. A question of a few words is answered
-        too, but never as `same`.
+        Returns cause, verdict, most similar issues with reasons, workarounds and fix state. Use it for
+        any vLLM error, traceback or server log. A short question is accepted too; its verdict is never
+        `same`.
         """
         check_is_text(log)
         found = diagnose(
@@ -142,9 +142,9 @@ class Tools:
         limit: Limit = 10,
         max_chars: MaxChars = DEFAULT_ANSWER_CHARS,
     ) -> CallToolResult:
-        """Finds vLLM issues by words and by what was read out of them (GPU, model, backend, version).
+        """Finds vLLM issues by text, GPU, model, backend and version.
 
-        Use it for questions without a log, such as which issues speak of a feature on a GPU. For a log use
+        Use it for questions without a log, such as which issues mention a feature on a GPU. For a log use
         diagnose_log.
         """
         known_version(version)
@@ -158,10 +158,10 @@ class Tools:
     def get_issue(
         self, number: Number, repo: RepoName = None, max_chars: MaxChars = DEFAULT_ANSWER_CHARS
     ) -> CallToolResult:
-        """What is known of one issue, each fact with the words it was read from.
+        """Returns the facts of one issue, each with the text it was extracted from.
 
-        That is error, cause as stated, remedies with outcome, fix state, GPUs, models, versions, regression
-        range. Use it for a number that a search or a diagnosis gave, or that the user names.
+        The facts are error, stated cause, workarounds with outcome, fix state, GPUs, models, versions,
+        regression range. Use it for an issue number from a search, a diagnosis or the user.
         """
         found = view_issue(self.services.store, known_repo(self.services, repo), number)
         without_text = found.model_copy(update={"body": ""})
@@ -174,10 +174,9 @@ class Tools:
         repo: RepoName = None,
         max_chars: MaxChars = DEFAULT_ANSWER_CHARS,
     ) -> CallToolResult:
-        """Whether an issue is fixed, by which pull request, and in which release.
+        """Returns whether an issue is fixed, by which pull request, and in which release.
 
-        Also whether upgrading helps somebody who runs vllm_version (`for_you`), and what helps without the
-        fix.
+        Also returns whether upgrading from vllm_version helps (`for_you`), and workarounds.
         """
         version = known_version(vllm_version, "vllm_version")
         found = view_issue(
@@ -196,9 +195,9 @@ class Tools:
         limit: Limit = 10,
         max_chars: MaxChars = DEFAULT_ANSWER_CHARS,
     ) -> CallToolResult:
-        """Failures that are reported in a vLLM version and were open in it or fixed only later.
+        """Returns known failures of a vLLM version that were open in it or fixed only later.
 
-        The most reported first, each with its fix release and the remedy to try first. Use it before an
+        Most reported first, each with the release that fixes it and the best workaround. Use it before an
         upgrade.
         """
         asked = known_version(version)
@@ -219,10 +218,10 @@ class Tools:
         args: Annotated[Hint | None, Field(description="options of `vllm serve`; empty for none")] = None,
         max_chars: MaxChars = DEFAULT_ANSWER_CHARS,
     ) -> CallToolResult:
-        """What an upgrade of vLLM fixes, breaks and leaves open, for one GPU, model and arguments.
+        """Returns what an upgrade of vLLM fixes, breaks and leaves open, for one GPU, model and arguments.
 
-        With them it also answers a verdict, what nobody reported, and the newest release without a known
-        break. An empty list is no proof that nothing breaks. For one version use known_issues_of_version.
+        With these it also returns a verdict, what nobody reported, and the newest release without a known
+        break. An empty list does not prove that nothing breaks. For one version use known_issues_of_version.
         """
         stack = make_stack(None, gpu, model, args)
         found = self.services.cached(

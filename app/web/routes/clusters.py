@@ -60,7 +60,7 @@ class FamilyList(FamilyPage):
 @router.get(
     "/api/v1/signatures",
     operation_id="list_signatures",
-    summary="Clusters: each is one failure with all its reports",
+    summary="List clusters: failures with their reports",
     response_model=ClusterList,
 )
 def get_signatures(
@@ -75,7 +75,7 @@ def get_signatures(
     family: Family = "",
     limit: Annotated[int, Query(ge=1, le=100)] = 50,
 ) -> Response:
-    """List failures by how many reports each has, by its newest report, or by how it grows."""
+    """List failures by number of reports, newest report, or growth."""
 
     def part(after: int) -> ClusterList:
         page = services.cached(
@@ -97,7 +97,7 @@ def get_signatures(
 @router.get(
     "/api/v1/families",
     operation_id="list_families",
-    summary="Families: clusters whose errors say the same",
+    summary="List families: clusters with the same error text",
     response_model=FamilyList,
 )
 def get_families(
@@ -106,7 +106,7 @@ def get_families(
     repo: ChosenRepo,
     limit: Annotated[int, Query(ge=1, le=100)] = 50,
 ) -> Response:
-    """List kinds of errors, the most reported first; `text` is what `family` of `list_signatures` takes."""
+    """List kinds of errors, most reported first; pass `text` as `family` to `list_signatures`."""
 
     def part(after: int) -> FamilyList:
         return FamilyList(**dict(services.cached(families, repo, after=after, limit=limit)))
@@ -117,14 +117,14 @@ def get_families(
 @router.get(
     "/api/v1/signatures/{signature_id}",
     operation_id="get_signature",
-    summary="One failure with all its reports, what helps, the state of the fix, and since when",
+    summary="Get a cluster: reports, workarounds, fix state and regression range",
     response_model=ClusterDetail,
-    responses={301: {"description": "Another cluster holds this id."}, **problems(404)},
+    responses={301: {"description": "The id now belongs to another cluster."}, **problems(404)},
 )
 def get_signature(
     reply: ReplyDep, services: ServicesDep, signature_id: SignatureId, repo: ChosenRepo, via: Via = None
 ) -> Response:
-    """All that is known of a failure: its reports, their versions and hardware, remedies, fix, range."""
+    """Return a failure's reports with versions and hardware, workarounds, fix and regression range."""
     current = current_id(services.store, repo, signature_id)
     if current != signature_id:
         return _redirect_moved(services, "/api/v1/signatures/", current, signature_id, repo)

@@ -43,13 +43,13 @@ WeekPath = Annotated[str, Path(pattern=WEEK_PATTERN, description="ISO week in UT
 @router.get(
     "/api/v1/digest",
     operation_id="get_newest_digest",
-    summary="The digest of the newest week that is stored to its end",
+    summary="Get the digest of the newest complete week",
     response_model=Digest,
     responses=problems(404) | markdown_too(),
 )
 @router.get("/api/v1/digest/latest", include_in_schema=False)
 def get_newest_digest(reply: ReplyDep, services: ServicesDep, repo: ChosenRepo) -> Response:
-    """What `/api/v1/digest/{week}` answers, without the need to know which week it is.
+    """Return the digest of the newest week with complete data, as `/api/v1/digest/{week}` does.
 
     Raises:
         NotFoundError: no dated issue is stored.
@@ -64,16 +64,16 @@ def get_newest_digest(reply: ReplyDep, services: ServicesDep, repo: ChosenRepo) 
 @router.get(
     "/api/v1/digest/{week}",
     operation_id="get_digest",
-    summary="What broke, what got fixed and what to do in a week",
+    summary="Get the digest of a week",
     response_model=Digest,
     responses=problems(404) | markdown_too(),
 )
 def get_digest(reply: ReplyDep, services: ServicesDep, repo: ChosenRepo, week: WeekPath) -> Response:
-    """The digest of a week: new failures by cluster, what grows, regressions, fixes, remedies, what to do.
+    """Return new and growing failures, regressions, fixes and workarounds of a week, with advice.
 
-    `advice` is what to act on, at most five lines. Every number is counted from stored issues by the day they
-    were opened; `data` says whether the week is stored to its end and how many dates are estimates. The same
-    week and data give the same answer. With `Accept: text/markdown` it is Markdown.
+    `advice` has at most five recommended actions. Counts are of stored issues by the day they were opened;
+    `data` says whether the week is complete and how many dates are estimates. The same week and data give the
+    same answer. With `Accept: text/markdown` the answer is Markdown.
     """
     digest = _digest(services, week, repo)
     return reply(digest, markdown=lambda: digest_markdown(digest))

@@ -39,19 +39,19 @@ With = Annotated[
 @issue_routes(
     router,
     ids=("get_issue", "get_repo_issue"),
-    summary="One issue: GitHub's facts and ours, with evidence",
+    summary="Get an issue with its extracted facts and evidence",
     response_model=IssueDocument,
     responses=problems(404) | markdown_too(),
 )
 def get_issue(
     reply: ReplyDep, repo: Repo, number: Number, services: ServicesDep, vllm_version: Version = None
 ) -> Response:
-    """Show what one issue reports.
+    """Return what one issue reports.
 
-    That is its error, versions, hardware, remedies with their outcome, cause, regression range and fix state;
-    `evidence` quotes the words each value was read from. While `read` is false only GitHub's facts are known.
-    With `vllm_version` the fix is seen from that version (`fix.for_you`). With `Accept: text/markdown`, or at
-    `/issues/{number}.md`, the answer is Markdown.
+    That is its error, versions, hardware, workarounds with outcome, cause, regression range and fix state;
+    `evidence` quotes the text each value was extracted from. While `read` is false, only GitHub's own fields
+    are set. With `vllm_version`, `fix.for_you` says what the fix means for that version. With
+    `Accept: text/markdown`, or at `/issues/{number}.md`, the answer is Markdown.
     """
     issue = _view(services, repo, number, vllm_version)
     return reply(issue_document(issue), markdown=lambda: issue_markdown(issue))
@@ -61,7 +61,7 @@ def get_issue(
     router,
     "/related",
     ids=("list_related_issues", "list_repo_related_issues"),
-    summary="What belongs to an issue: what people wrote, then what is alike",
+    summary="List related issues and pull requests of an issue",
     response_model=RelatedList,
     responses=problems(404),
 )
@@ -73,10 +73,10 @@ def get_related(
     limit: Limit = 20,
     with_: With = None,
 ) -> Response:
-    """List duplicates, fixing and causing pull requests, mentions, and issues that are alike by their texts.
+    """List duplicates, fixing and causing pull requests, mentions, and issues with similar text.
 
-    `band` and `score` stand only where `kind` is `similar`: there a score is the calibrated chance that both
-    are the same failure. `with` asks for one pair, whether it is linked or not.
+    Stated relations come first. `band` and `score` are set only if `kind` is `similar`: the score is the
+    calibrated probability that both are the same failure. `with` returns one pair only, linked or not.
     """
     if with_ is not None:
         items = likeness_of(services.store, repo, number, with_)
@@ -214,7 +214,7 @@ FormVote = Annotated[tuple[str, Vote], Depends(_form_vote)]
     router,
     "/votes",
     ids=("vote", "vote_in_repo"),
-    summary="Say what an issue is worth to you; 0 takes it back",
+    summary="Vote on an issue; a vote of 0 withdraws it",
     methods=("POST",),
     responses=problems(400, 404, 413, 415),
     openapi_extra=json_body(VoteRequest.model_json_schema()),
@@ -222,9 +222,9 @@ FormVote = Annotated[tuple[str, Vote], Depends(_form_vote)]
 async def post_vote(
     repo: Repo, number: Number, services: ServicesDep, sent: JsonVote, client: ClientDep
 ) -> IssueVotes:
-    """Vote on a stored issue, one vote for each visitor and signal; the answer counts all votes.
+    """Vote on a stored issue, one vote per visitor and signal. Returns the totals.
 
-    Visitors are distinguished by their address, of which a keyed hash is kept.
+    Visitors are distinguished by IP address, stored only as a keyed hash.
     """
     return await services.write(vote, repo, number, sent.signal, sent.value, client=client)
 

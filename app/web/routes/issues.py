@@ -98,7 +98,7 @@ class IssueListOptions(IssueFilters):
 
 
 class IssueList(Frozen):
-    """A part of a list. `ignored_words` of `q` stand in no issue, or are too short to be searched by."""
+    """One page of issues. `ignored_words` of `q` occur in no issue or are too short to search for."""
 
     items: tuple[ListedIssue, ...]
     next_cursor: str | None = None
@@ -115,16 +115,16 @@ class IssueList(Frozen):
 @router.get(
     "/api/v1/issues",
     operation_id="list_issues",
-    summary="Issues by words and facts; with `facets=true` also counts",
+    summary="List or search issues by text and facts",
     response_model=IssueList,
 )
 def list_issues(
     reply: ReplyDep, services: ServicesDep, asked: Annotated[IssueListOptions, Query()]
 ) -> Response:
-    """List issues that pass all filters; a value that stands nowhere finds nothing.
+    """List issues that match all filters.
 
-    With `q` those with all its distinctive words, by relevance, else the newest first. With `facets=true`
-    the most frequent values of each filter are counted beside all other filters.
+    With `q`, issues with all its distinctive words, by relevance; without it, newest first. `facets=true`
+    adds the most frequent values of each filter, counted with all other filters applied.
     """
     repo, stack = known_repo(services, asked.repo), parse_stack(asked.stack)
     if asked.affects and (stack is None or ordered(stack.vllm) is None):
@@ -294,7 +294,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class ChangedIssue(Frozen):
-    """An issue or pull request that was stored, changed, lost or read anew."""
+    """An issue or pull request that was stored, changed, deleted or processed again."""
 
     number: int
     title: str
@@ -306,7 +306,7 @@ class ChangedIssue(Frozen):
 
 
 class ChangeList(Frozen):
-    """Changes in their order; each issue stands at its newest one."""
+    """Changes in order; each issue appears once, at its latest change."""
 
     items: tuple[ChangedIssue, ...]
     next_cursor: str = Field(description="`since` of the next request; set even if nothing is new")
@@ -316,7 +316,7 @@ class ChangeList(Frozen):
 @router.get(
     "/api/v1/changes",
     operation_id="list_changes",
-    summary="What changed here since a cursor: for mirrors and bots",
+    summary="List changes since a cursor, for mirrors and bots",
 )
 def list_changes(
     services: ServicesDep,
@@ -331,11 +331,11 @@ def list_changes(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> ChangeList:
-    """List issues and pull requests in the order in which they were last read.
+    """List issues and pull requests in the order in which they were last processed.
 
-    An issue is read anew when GitHub's text, a comment, its presence or our rules changed; then fetch it from
-    `/api/v1/issues/{number}`. The cursor never ends: keep the newest, and ask again later. What is younger
-    than half a minute comes with the next question.
+    An issue is processed again if its text, a comment, its existence on GitHub or our rules changed; fetch it
+    from `/api/v1/issues/{number}`. The list has no end: keep the newest cursor and poll. Changes of the last
+    30 seconds are held back until a later request.
     """
     after = _read_cursor(since)
     until = datetime.now(UTC) - timedelta(seconds=SETTLED_S)

@@ -67,13 +67,13 @@ Sent = Annotated[JudgementRequest, Depends(json_reader(JudgementRequest, BODY_LI
     "",
     operation_id="judge",
     status_code=201,
-    summary="Say that two issues are the same failure, or are not; this outlives every rebuild",
+    summary="Judge whether two issues are the same failure",
     responses=problems(400, 401, 403, 404, 413, 415)
-    | {200: {"model": Judgement, "description": "It was in force already."}},
+    | {200: {"model": Judgement, "description": "The same judgement was already in force."}},
     openapi_extra=json_body(JudgementRequest.model_json_schema()),
 )
 async def post_judgement(asked: Sent, services: ServicesDep, response: Response) -> Judgement:
-    """Put a judgement in force, in place of the pair's former one."""
+    """Store a judgement; it replaces the pair's earlier one and survives every rebuild."""
     repo = asked.repo or services.default_repo
     if repo not in services.settings.repo:
         raise NotFoundError(f"{repo} is not one of the repositories kept here.")
@@ -85,7 +85,7 @@ async def post_judgement(asked: Sent, services: ServicesDep, response: Response)
 @api.get(
     "",
     operation_id="list_judgements",
-    summary="The judgements in force, the newest first; with `ended=true` the whole audit trail",
+    summary="List judgements, newest first",
     responses=problems(401, 403),
 )
 def get_judgements(
@@ -95,7 +95,7 @@ def get_judgements(
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     cursor: CursorText = None,
 ) -> JudgementList:
-    """Judgements of one repository."""
+    """List the judgements in force; with `ended=true`, the whole audit trail."""
     below = read_cursor(_KIND, cursor)
     found = judgements(services.store, repo, below=below, limit=limit + 1, ended=ended)
     more = write_cursor(_KIND, found[limit - 1].id) if len(found) > limit else None
@@ -105,13 +105,13 @@ def get_judgements(
 @api.delete(
     "/{id}",
     operation_id="undo_judgement",
-    summary="Take a judgement back; it stays in the audit trail",
+    summary="Undo a judgement; it stays in the audit trail",
     responses=problems(401, 403, 404),
 )
 async def delete_judgement(
     judgement_id: Annotated[int, Path(alias="id", ge=1, le=NUMBER_MAX)], services: ServicesDep
 ) -> Judgement:
-    """The judgement as it ended; undoing it again changes nothing."""
+    """Undo a judgement and return it; repeating the call changes nothing."""
     return await services.write(undo, services.settings.repo, judgement_id)
 
 

@@ -212,18 +212,17 @@ def _page(
     router,
     "/report",
     ids=("get_issue_report", "get_repo_issue_report"),
-    summary="All that is known of an issue, each sentence with its source",
+    summary="Get a report on an issue with all sources",
     response_model=Report,
     responses=problems(404) | markdown_too(),
 )
 def get_report(
     reply: ReplyDep, repo: Repo, number: Number, services: ServicesDep, vllm_version: Version = None
 ) -> Response:
-    """Report on a stored issue, every part with the words it rests on and their address.
+    """Return a report on a stored issue; every part quotes its sources and links to them.
 
-    It holds what `get_issue` holds, and besides the graph of linked issues and pull requests, a timeline,
-    code examples, and what is not known.
-    With `Accept: text/markdown` the report is Markdown, fit to be posted.
+    Adds to `get_issue` the graph of linked issues and pull requests, a timeline, code examples, and a list of
+    what is unknown. With `Accept: text/markdown` the report is Markdown.
     """
     report = make_report(
         services.store, repo, number, vllm_version=vllm_version, versions_of=services.default_repo

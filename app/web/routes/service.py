@@ -58,20 +58,20 @@ def asset(name: Asset) -> FileResponse:
     return FileResponse(path, media_type=_TYPES[name], headers=_AGE)
 
 
-@router.get("/healthz", operation_id="healthz", summary="The process answers")
+@router.get("/healthz", operation_id="healthz", summary="Liveness check")
 async def healthz() -> Alive:
-    """Alive; looks at nothing else, and waits for no thread."""
+    """Succeed while the process answers; the database is not checked."""
     return Alive(version=__version__)
 
 
 @router.get(
     "/readyz",
     operation_id="readyz",
-    summary="The database answers, its schema is current, and how fresh it is",
+    summary="Readiness check with the age of the data",
     responses=problems(503),
 )
 def readyz(services: ServicesDep) -> Ready:
-    """Ready to answer.
+    """Succeed if the database can be read and its schema is current; report the age of the data.
 
     Raises:
         SchemaError: the schema is older or newer than the program.
@@ -92,12 +92,12 @@ def readyz(services: ServicesDep) -> Ready:
 @router.get(
     "/api/v1",
     operation_id="index",
-    summary="All routes of the API",
+    summary="List all routes of the API",
     responses=problems(422, 503),
     dependencies=[Depends(check_query)],
 )
 def index(request: Request) -> ApiIndex:
-    """Where everything is, for whoever has nothing but the address."""
+    """List every route by operation id."""
     routes = {
         route.operation_id: f"{min(route.methods)} {route.path}"
         for route in all_routes(request.app.routes)

@@ -84,7 +84,7 @@ class KnownIssueList(KnownPage):
 @router.get(
     "/api/v1/regressions",
     operation_id="list_regressions",
-    summary="Regressions that touch a version, or all of them, each with its range and its words",
+    summary="List regressions, of one version or all, with range and evidence",
     response_model=RegressionList,
 )
 def get_regressions(
@@ -95,10 +95,10 @@ def get_regressions(
     version: VersionQuery = None,
     limit: Limit = 50,
 ) -> Response:
-    """List failures that were not there before, as their own issues state it, with the range of versions.
+    """List failures that an earlier version did not have, as their issues state, with the version range.
 
-    Without a version the newest first; with one those that began in it, then by their place. A
-    `culprit_guesses` entry is a guess: nobody said so.
+    Without `version`, newest first; with it, regressions that began in that version first, then by `place`.
+    Entries of `culprit_guesses` are guesses that nobody stated.
     """
     asked = known_version(services, repo, version)
 
@@ -112,7 +112,7 @@ def get_regressions(
 @router.get(
     "/api/v1/versions/{version}/known-issues",
     operation_id="list_known_issues",
-    summary="What fails in a version and was open or fixed later, weighted by reports",
+    summary="List the known issues of a version, by number of reports",
     response_model=KnownIssueList,
 )
 def get_known_issues(
@@ -124,10 +124,10 @@ def get_known_issues(
     closed: Annotated[bool, Query(description="also return failures closed without a known fix")] = False,
     limit: Limit = 50,
 ) -> Response:
-    """List what to know before running a version: its known failures, how each stands, and what helps.
+    """List the known failures of a version with fix state and workaround.
 
-    Those reported to fail in the version come first, then those that fail since an earlier one, each part
-    by the number of reports. An empty list is no proof that nothing fails.
+    Failures reported in the version come first, then those since an earlier version, each part by number of
+    reports. An empty list does not prove that nothing fails.
     """
     asked = known_version(services, repo, version)
 
@@ -264,18 +264,18 @@ LINES_LISTED = 20
 @router.get(
     "/api/v1/upgrade",
     operation_id="compare_versions",
-    summary="What an upgrade fixes and breaks, for a stack or for all",
+    summary="Compare two versions: what an upgrade fixes and breaks",
     response_model=Upgrade,
     responses=problems(400) | markdown_too(),
 )
 def get_upgrade(
     reply: ReplyDep, services: ServicesDep, repo: ChosenRepo, stack: StackDep, from_: From, to: To
 ) -> Response:
-    """Three lists of failures: fixed on the way, known to break, open in both; each with its reason.
+    """List failures that are fixed by the upgrade, introduced by it, or open in both versions, with reasons.
 
-    With a stack they are of that stack, with a verdict, what nobody reported, and the newest release without
-    a known break. Without one they are of all failures, by what they do and how many report them. An empty
-    list is no proof. With `Accept: text/markdown` the answer is Markdown.
+    With `stack`, the lists are limited to that stack, and a verdict, what nobody reported, and the newest
+    release without a known break are added. Without it they cover all failures, by effect and number of
+    reports. An empty list does not prove absence. With `Accept: text/markdown` the answer is Markdown.
     """
     found = services.cached(
         compare_versions,

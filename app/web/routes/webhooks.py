@@ -149,7 +149,7 @@ async def read_signed(request: Request) -> bytes:
     "/github",
     status_code=202,
     operation_id="take_delivery",
-    summary="A signed delivery of a GitHub webhook",
+    summary="Receive a GitHub webhook delivery",
     responses=problems(400, 401, 404, 413, 415),
     openapi_extra=json_body({"type": "object"}),
 )
@@ -161,7 +161,7 @@ async def post_delivery(
 ) -> Taken:
     """Store issues, comments, pull requests and releases of the configured repositories.
 
-    Other events, other repositories and deliveries that came before are accepted, and nothing is done.
+    Other events, other repositories and repeated deliveries are accepted and ignored.
     """
     intake: Intake = request.app.state.intake
     taking = asyncio.wrap_future(intake.hand_in(Delivery(delivery_id, event, body)))

@@ -163,9 +163,7 @@ def test_a_stale_base_and_logs_past_their_time_are_told(full: Store) -> None:
     with time_machine.travel(datetime.now(UTC) + timedelta(days=5)):
         found = examine(settings_of(full))
 
-    assert {"no sync was complete for 24 hours", "1 are past their time"} <= {
-        item.fault for item in found.findings
-    }
+    assert {"no sync was complete for 24 hours", "1 have expired"} <= {item.fault for item in found.findings}
 
 
 def test_a_missing_token_and_a_repository_without_rows_are_told(full: Store) -> None:

@@ -1,4 +1,4 @@
-"""What is past its time goes: at a start, every hour, and with each round of the sync."""
+"""Expired rows are deleted: at start-up, every hour, and with each round of the sync."""
 
 from __future__ import annotations
 

@@ -323,7 +323,7 @@ def test_a_fault_of_the_program_is_not_told(
 
     answer = asyncio.run(run())
     assert answer.is_error
-    assert answer.content[0].text == "The tool failed on this call; the fault is in its log."
+    assert answer.content[0].text == "The tool failed; the server's log has the error."
     assert "the secret of the house" in caplog.text
 
 
