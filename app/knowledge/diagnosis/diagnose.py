@@ -422,8 +422,8 @@ def _root_cause(reading: LogReading, masked_log: str) -> RootCause | None:
 
 def _cause_message(reading: LogReading, masked_log: str) -> str:
     """Return the cause's message, masked; "" if there is none."""
-    said = words_of_cause(reading)
-    return _masked(*said, masked_log) if said else ""
+    words = words_of_cause(reading)
+    return _masked(*words, masked_log) if words else ""
 
 
 def _other_errors(records: Sequence[ErrorRecord], masked_log: str) -> tuple[OtherError, ...]:

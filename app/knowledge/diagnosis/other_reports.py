@@ -98,15 +98,15 @@ def find_common(
         matches: candidates for the same failure, most similar first; ties between issues follow this order.
         repos: names of the repositories to search, by key.
     """
-    said = words_of_cause(reading)
-    if said is None or not text:
+    words = words_of_cause(reading)
+    if words is None or not text:
         return None
     keys = {repo: key for key, repo in repos.items()}
     likeliest = next(((keys[match.repo], match.number) for match in matches if not is_common), None)
     cause = reading.errors.cause
     found = find_holders(
         session,
-        said[0],
+        words[0],
         list(repos),
         exclude=exclude,
         likeliest=likeliest,

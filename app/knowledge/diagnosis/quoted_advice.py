@@ -108,8 +108,8 @@ def option_step(launch: Launch, message: str, steps: Iterable[NextStep]) -> Next
 
     If a single option is unsupported, the step's command is the launch command without it.
     """
-    said = " ".join(f"{step.text} {step.command}" for step in steps)
-    named = [piece for piece in named_options(launch, message) if f"--{piece.name}" not in said]
+    covered = " ".join(f"{step.text} {step.command}" for step in steps)
+    named = [piece for piece in named_options(launch, message) if f"--{piece.name}" not in covered]
     if not named:
         return None
     texts = " and ".join(f"`{piece.text}`" for piece in named)

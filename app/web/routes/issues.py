@@ -49,7 +49,7 @@ _NOT_A_FILTER = {"limit", "cursor", "facets", "repo", "sort", "stack"}
 
 
 class IssueFilters(IssueQuery):
-    """The query of a list of issues, as it stands in an address; an empty value is none."""
+    """The query parameters of an issue list; an empty value counts as absent."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -71,18 +71,18 @@ class IssueFilters(IssueQuery):
     )
 
     def query(self) -> IssueQuery:
-        """The query that these filters make."""
+        """Return the filters as an `IssueQuery`."""
         return IssueQuery.based_on(self)
 
     def in_force(self) -> dict[str, str]:
-        """The filters that narrow, as they stand in an address."""
+        """Return the active filters as query parameters."""
         values = self.model_dump(mode="json", exclude=_NOT_A_FILTER, exclude_none=True)
         if not self.stack:
             values.pop("affects", None)
         return {name: _as_text(value) for name, value in values.items() if value != ""}
 
     def list_kind(self) -> str:
-        """The list that these filters make, which its cursors are of."""
+        """Return the identity of this list, which its cursors include."""
         return narrowed(_KIND, {**self.in_force(), "sort": self.sort or "", "repo": self.repo or ""})
 
 
