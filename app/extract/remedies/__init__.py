@@ -1,1 +1,1 @@
-"""What people say they changed, and whether it helped."""
+"""Remedies stated in text: what was changed and whether it helped."""

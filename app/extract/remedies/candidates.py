@@ -1,8 +1,8 @@
-"""Every change that could be meant by a clause's words of success.
+"""Generate candidate remedies: every change that a success cue in a clause may refer to.
 
-In: a `Clause`. Out: `CandidateRemedy`s, many and cheap: the change to the left or right of a word of
-success, how the two are joined, and what stands around. `score.py` judges which one is meant; nothing is
-decided here but what cannot be a remedy at all.
+In: a `Clause`. Out: `CandidateRemedy`s, many and cheap to make: a change to the left or right of a success
+cue ("works", "fixed"), how the two are linked, and context features. `score.py` decides which one is meant;
+this module only drops what cannot be a remedy.
 """
 
 from collections.abc import Iterator
@@ -34,13 +34,13 @@ MAX_LINKS = 3
 MAX_LOOSE_GAP = 60
 MAX_MOVE_REACH = 24
 MAX_START_WORDS = 14
-"""Characters that may stand before a deed: "if I just …"."""
+"""Maximum number of characters before a verb phrase: "if I just …"."""
 
 _FAILS = pattern(f"(?i){'|'.join(load('workarounds')['failures'])}")
 _BLAMED = pattern(f"(?i)(?:{'|'.join(load('workarounds')['blamed'])})$")
 _LINK_RIGHT, _LINK_LEFT = grammar("link_right"), grammar("link_left")
 _SHAPES = (("off", grammar("without")), ("off", grammar("off")), ("set", grammar("set_to")))
-_WENT_TO: tuple[str, ...] = (*load("workarounds")["went_to"], "install", " instead")
+_SWITCHED_TO: tuple[str, ...] = (*load("workarounds")["went_to"], "install", " instead")
 _OBJECTS = (" the ", " this ", " my ", " our ", " a ", " an ", " into ", " out of ")
 _ONCE = ("used to ", "never ")
 _IN_WORDS = frozenset({"bare", "soft", "phrase"})
@@ -54,7 +54,7 @@ _UNFIT = {
 
 @dataclass(frozen=True, slots=True)
 class CandidateRemedy:
-    """One change that may be meant; `change` counts from `sentence`, `features` are for the score."""
+    """A change that may be the remedy. `change` is relative to `sentence`; `features` feed the score."""
 
     sentence: Sentence
     change: ChangeSpan
@@ -62,12 +62,12 @@ class CandidateRemedy:
     rule: str
     features: tuple[str, ...]
     clause: int
-    """Where its clause begins in the sentence: of one clause's candidates the likeliest is kept."""
+    """Offset of its clause in the sentence; only the likeliest candidate of a clause is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class _NearCue:
-    """A change near a word of success: what it is made of and how it is joined."""
+    """A change near a success cue: its shape and the word that links it."""
 
     change: ChangeSpan
     shape: str
@@ -77,21 +77,21 @@ class _NearCue:
 def find_candidates(
     sentence: Sentence, clause: Clause, previous: Sentence | None = None
 ) -> Iterator[CandidateRemedy]:
-    """Every change a clause may praise.
+    """Yield every change that a clause may report as helpful.
 
     Args:
-        previous: the sentence before; "when I remove it" speaks of a setting named there.
+        previous: the preceding sentence; "when I remove it" refers to a setting named there.
     """
     if previous is not None and previous.source != sentence.source:
         previous = None
     after = ("after:failure",) if previous and grammar("around_failure").search(previous.text) else ()
     for rule, span in find_cues(clause):
-        if not _ends_badly(clause, rule, span[1]):
-            for candidate in _of_cue(sentence, clause, previous, rule, span):
+        if not _is_false_cue(clause, rule, span[1]):
+            for candidate in _candidates_of_cue(sentence, clause, previous, rule, span):
                 yield replace(candidate, features=(*candidate.features, *after))
 
 
-def _of_cue(
+def _candidates_of_cue(
     sentence: Sentence, clause: Clause, previous: Sentence | None, rule: Rule, span: tuple[int, int]
 ) -> Iterator[CandidateRemedy]:
     places: list[tuple[str, _NearCue]] = []
@@ -106,10 +106,10 @@ def _of_cue(
         yield from _anaphors(clause, previous, rule, span)
 
 
-def _ends_badly(clause: Clause, rule: Rule, end: int) -> bool:
-    """Whether a bare verb leads to a failure or to an object: "responds with an error", "loads the model".
+def _is_false_cue(clause: Clause, rule: Rule, end: int) -> bool:
+    """True if the cue is no success: "responds with an error", "loads the model".
 
-    A deed done properly is none where the clause denies one: "it did not load the kernel properly".
+    Nor is an adverb in a negated clause: "it did not load the kernel properly".
     """
     if rule.id == "helped.adverb" and grammar("not").search(clause.text[:end]):
         return True
@@ -118,7 +118,7 @@ def _ends_badly(clause: Clause, rule: Rule, end: int) -> bool:
 
 
 def _is_possible(clause: Clause, near: _NearCue, span: tuple[int, int]) -> bool:
-    """Not blamed, no failure between the change and the word of success, no version that once ran."""
+    """False if the change is blamed, a failure stands between it and the cue, or it is a version in use."""
     change, text, low = near.change, clause.text, clause.low
     action, before = text[change.start : change.end], text[: change.start]
     if any(grammar(name).search(action) for name in ("itself", "pointing")):
@@ -138,20 +138,20 @@ def _is_possible(clause: Clause, near: _NearCue, span: tuple[int, int]) -> bool:
 
 
 def _is_version_run(clause: Clause, change: ChangeSpan) -> bool:
-    """Whether a version is only one that runs: half of a regression, unless somebody went to it."""
+    """True if a version is merely in use (half of a regression), not one that somebody switched to."""
     around = clause.low[max(0, change.start - MAX_MOVE_REACH) : change.end + MAX_MOVE_REACH // 2]
     is_bare = bool(grammar("version").search(clause.text[change.start : change.end]))
-    return is_bare and not any(word in around for word in _WENT_TO)
+    return is_bare and not any(word in around for word in _SWITCHED_TO)
 
 
-def _behind(link: Any, offset: int = 0) -> tuple[str, int]:
-    """The linking word, and where the change begins that it leads to; "without" belongs to the change."""
+def _link_end(link: Any, offset: int = 0) -> tuple[str, int]:
+    """Return the linking word and the start of its change; "without" is part of the change."""
     word = link.group(1).lower().replace("with out", "without")
     return word, offset + (link.start(1) if word == "without" else link.end(1))
 
 
 def _right(clause: Clause, start: int, rule: Rule) -> Iterator[_NearCue]:
-    """Changes behind a cue: led to by "with", "when", "after"; or simply next."""
+    """Yield changes after a cue: linked by "with", "when", "after", or merely close."""
     text = clause.text
     if rule.extra.get("link"):
         yield from _at(clause, start, len(text), "direct")
@@ -161,10 +161,10 @@ def _right(clause: Clause, start: int, rule: Rule) -> Iterator[_NearCue]:
         closer = _LINK_RIGHT.search(text[start + link.end(1) :])
         start, link = (start + link.end(1), closer) if closer else (start, link)
     if link:
-        word, at = _behind(link, start)
+        word, at = _link_end(link, start)
         yield from _at(clause, at, len(text), word)
         for further in list(_LINK_LEFT.finditer(text[at:]))[:MAX_LINKS]:
-            word, behind = _behind(further, at)
+            word, behind = _link_end(further, at)
             if word not in _WEAK_LINKS:  # "it works for all prompts when X is set"
                 yield from _at(clause, behind, len(text), word)
         return
@@ -174,17 +174,17 @@ def _right(clause: Clause, start: int, rule: Rule) -> Iterator[_NearCue]:
 
 
 def _left(clause: Clause, end: int) -> Iterator[_NearCue]:
-    """Changes before a cue: in its subject, or behind a "with", "when", "after"."""
+    """Yield changes before a cue: its subject, or linked by "with", "when", "after"."""
     text = clause.text[:end]
     for link in list(_LINK_LEFT.finditer(text))[-MAX_LINKS:]:
-        word, at = _behind(link)
+        word, at = _link_end(link)
         tail = grammar("tail_subject").search(text[at:])
         yield from _at(clause, at, at + tail.start() if tail else end, word)
     yield from _subject(clause, end)
 
 
 def _subject(clause: Clause, end: int) -> Iterator[_NearCue]:
-    """The subject of a cue: a setting, a deed ("removing X works"), or plain words ("single GPU works")."""
+    """Yield the cue's subject: a setting, an action ("removing X works"), or words ("single GPU works")."""
     text = clause.text[:end]
     near = [change for change in clause.changes if change.end <= end + 1]
     if near:
@@ -206,11 +206,11 @@ def _subject(clause: Clause, end: int) -> Iterator[_NearCue]:
     if phrase and phrase.start - start > MAX_START_WORDS:
         yield _NearCue(phrase, "phrase", "subject")
     else:
-        yield from _deed_or_words(clause, phrase, start, end, "subject")
+        yield from _action_or_words(clause, phrase, start, end, "subject")
 
 
 def _at(clause: Clause, start: int, end: int, link: str) -> Iterator[_NearCue]:
-    """The change that stands at a place: a setting, something off, a deed, or plain words."""
+    """Yield the change in a range: a setting, something disabled, an action, or plain words."""
     text = clause.text
     if grammar("no_trouble").search(text[start:end]):
         return
@@ -231,10 +231,10 @@ def _at(clause: Clause, start: int, end: int, link: str) -> Iterator[_NearCue]:
     phrase = find_phrase(text, clause.low, start, words_end)
     if phrase and phrase.start - start > MAX_START_WORDS:
         phrase = None
-    yield from _deed_or_words(clause, phrase, start, words_end, link)
+    yield from _action_or_words(clause, phrase, start, words_end, link)
 
 
-def _deed_or_words(
+def _action_or_words(
     clause: Clause, phrase: ChangeSpan | None, start: int, end: int, link: str
 ) -> Iterator[_NearCue]:
     if phrase:
@@ -246,7 +246,7 @@ def _deed_or_words(
 def _anaphors(
     clause: Clause, previous: Sentence, rule: Rule, span: tuple[int, int]
 ) -> Iterator[CandidateRemedy]:
-    """The setting named in the sentence before: "when I remove it, the error is gone"."""
+    """Resolve a pronoun to a setting in the previous sentence: "when I remove it, the error is gone"."""
     for link in list(_LINK_LEFT.finditer(clause.text[: span[0]]))[:MAX_LINKS]:
         stop = clause.text.find(",", link.end(), span[0])
         if stop > 0 and grammar("anaphor").search(clause.text[link.end() : stop]):

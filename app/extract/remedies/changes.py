@@ -1,9 +1,9 @@
-"""What was changed: flags, variables, keyword arguments, versions and phrases, and the clauses they stand in.
+"""Find changes in text (flags, variables, keyword arguments, versions, phrases) and their clauses.
 
-In: a `Sentence`. Out: its `Clause`s, cut at contrasts ("it works with X, but fails with Y" has two), each
-with the `ChangeSpan`s found in it. Which words name a change is data (`lists/workarounds.toml`,
-`lists/phrases.toml`); here their edges are found: a value, "without" before it, "is disabled" behind it,
-several names enumerated as one change.
+In: a `Sentence`. Out: its `Clause`s, split at contrasts ("it works with X, but fails with Y" has two), each
+with the `ChangeSpan`s found in it. The words that name a change are data (`lists/workarounds.toml`,
+`lists/phrases.toml`); this module finds the span's limits: a value, "without" before it, "is disabled" after
+it, several names enumerated as one change.
 """
 
 from collections.abc import Iterable
@@ -32,8 +32,8 @@ _SWITCH_STARTS: tuple[str, ...] = tuple(_LIST["switch_starts"])
 _SWITCHES = frozenset(load("commands")["switches"]["names"])
 _AND = frozenset({",", "and", "+", "plus", ", and", "&", "with", "together with", "和", "、"})
 _OR = ("or", "或", "或者", "or by")
-_SIGNS_BEHIND = " .,;:`*\"'。，\n\r\t"
-_SIGNS_BEFORE = " .,;:`*\"'\n\t-•"
+_TRAILING_PUNCTUATION = " .,;:`*\"'。，\n\r\t"
+_LEADING_PUNCTUATION = " .,;:`*\"'\n\t-•"
 _FLAG_START = pattern(r"^--?[A-Za-z]")
 _SPLIT = pattern("|".join(_LIST["splits"]))
 _IS_OFF = pattern(
@@ -53,7 +53,7 @@ _SETUP = pattern(rf"(?i)\b(?:{'|'.join(load('helped')['setup'])})\b")
 
 @dataclass(frozen=True, slots=True)
 class ChangeSpan:
-    """Something that was changed: a span of a text."""
+    """The span of a change in a text."""
 
     start: int
     end: int
@@ -63,7 +63,7 @@ class ChangeSpan:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A part of a sentence; `start` in the sentence, `changes` count from the clause."""
+    """A part of a sentence. `start` is its offset in the sentence; `changes` are relative to the clause."""
 
     text: str
     low: str
@@ -73,18 +73,18 @@ class Clause:
 
 @lru_cache(maxsize=256)
 def grammar(name: str) -> Any:
-    """The pattern of one rule of `lists/grammar.toml`."""
+    """Return the pattern of one rule of `lists/grammar.toml`."""
     return next(rule.pattern for rule in load_rules("grammar") if rule.id == f"grammar.{name}")
 
 
 @lru_cache(maxsize=8)
 def rules_of(part: str) -> tuple[Rule, ...]:
-    """The rules of one part of `lists/workarounds.toml`: "cue", "thing", "confirm" or "refute"."""
+    """Return the rules of one part of `lists/workarounds.toml`: "cue", "thing", "confirm" or "refute"."""
     return tuple(rule for rule in load_rules("workarounds") if rule["part"] == part)
 
 
 def split_clauses(sentence: Sentence) -> tuple[Clause, ...]:
-    """The clauses of a sentence, in order; without a contrast it is one; code is never cut."""
+    """Split a sentence into clauses at contrasts, never inside code."""
     low = sentence.low
     marks = (
         mark
@@ -98,19 +98,19 @@ def split_clauses(sentence: Sentence) -> tuple[Clause, ...]:
 
 
 def clause_of(sentence: Sentence, start: int = 0, end: int | None = None) -> Clause:
-    """A part of a sentence, or all of it, as a clause."""
+    """Return a sentence, or a part of it, as a clause."""
     text, low = sentence.text[start:end], sentence.low[start:end]
     return Clause(text, low, start, find_changes(text, low))
 
 
 def find_changes(text: str, low: str) -> tuple[ChangeSpan, ...]:
-    """All flags, variables, keywords, pins and version changes in a text, those enumerated joined to one."""
+    """Return all flags, variables, keywords, pins and version changes; an enumeration is one change."""
     spans = (_with_degree(low, _with_negator(low, span)) for span in find_names(text, low))
     return tuple(_joined(text, (span for span in spans if span is not None)))
 
 
 def find_names(text: str, low: str) -> list[ChangeSpan]:
-    """The settings and versions a text names, with or without a value, in order."""
+    """Return the settings and versions in a text, with or without a value, in order."""
     spans: list[ChangeSpan] = []
     for rule in rules_of("thing"):
         if not any(word in low for word in rule["words"]):
@@ -123,7 +123,7 @@ def find_names(text: str, low: str) -> list[ChangeSpan]:
 
 
 def find_phrase(text: str, low: str, start: int, end: int) -> ChangeSpan | None:
-    """The first change put in words between two places: "turning off chunking"."""
+    """Return the first change phrased in words within a range: "turning off chunking"."""
     for match in _VERB.finditer(text[start:end]):
         group = 1 if match.group(1) else 2
         left, right = trimmed(text, start + match.start(group), start + match.end(group))
@@ -138,13 +138,13 @@ def find_phrase(text: str, low: str, start: int, end: int) -> ChangeSpan | None:
 
 
 def opens_with_verb(text: str, start: int) -> bool:
-    """Whether a line begins with a word of change: an instruction."""
+    """True if a line begins with a verb of change, as an instruction does."""
     match = _VERB.search(text)
     return match is not None and match.start() <= start + 2
 
 
 def kind_of(low: str) -> WorkaroundKind:
-    """What kind of change a phrase names."""
+    """Return the kind of change that a phrase names."""
     for kind, words in _PHRASES["kinds"].items():
         if any(word in low for word in words):
             return cast("WorkaroundKind", kind)
@@ -152,11 +152,11 @@ def kind_of(low: str) -> WorkaroundKind:
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """A span without signs around it and without the words that belong to the outcome."""
+    """Return a span without surrounding punctuation and trailing outcome words."""
     while True:
-        while end > start and text[end - 1] in _SIGNS_BEHIND:
+        while end > start and text[end - 1] in _TRAILING_PUNCTUATION:
             end -= 1
-        while start < end and text[start] in _SIGNS_BEFORE and not _FLAG_START.search(text[start:end]):
+        while start < end and text[start] in _LEADING_PUNCTUATION and not _FLAG_START.search(text[start:end]):
             start += 1
         if text[end - 1 : end] == ")" and "(" not in text[start:end]:
             end -= 1
@@ -169,7 +169,7 @@ def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def plain_words(clause: Clause, start: int, end: int) -> ChangeSpan | None:
-    """The plain words at a place, up to what follows their noun."""
+    """Return the plain words in a range, up to the link that follows their noun."""
     left, right = trimmed(clause.text, start, min(end, start + MAX_ACTION_CHARS))
     if not grammar("doing").search(clause.text[left:right]):
         after = clause.text.find(" ", left, right)
@@ -185,7 +185,7 @@ def words_span(clause: Clause, start: int, end: int) -> ChangeSpan:
 
 
 def shape_of(clause: Clause, change: ChangeSpan) -> str:
-    """What plain words are: a deed by its ending or its noun, a set-up that can be chosen, or just words."""
+    """Classify plain words: action ("deed", "doing"), selectable setup ("soft"), or just words ("bare")."""
     words = clause.text[change.start : change.end]
     if grammar("deed_noun").search(words):
         return "deed"
@@ -195,13 +195,13 @@ def shape_of(clause: Clause, change: ChangeSpan) -> str:
 
 
 def setting_of(clause: Clause, phrase: ChangeSpan) -> ChangeSpan:
-    """A phrase by its one setting if it names one: of "adding --enforce-eager" the flag."""
+    """Reduce a phrase to its only setting, if it has one: "adding --enforce-eager" to the flag."""
     inside = [c for c in clause.changes if phrase.start <= c.start and c.end <= phrase.end + 2]
     return inside[0] if len(inside) == 1 and inside[0].rule != "thing.env_name" else phrase
 
 
 def with_alternatives(clause: Clause, changes: list[ChangeSpan]) -> ChangeSpan:
-    """The first change, and what is joined to it by "or"."""
+    """Return the first change, extended by those joined to it with "or"."""
     first = changes[0]
     for change in changes[1:]:
         if clause.low[first.end : change.start].strip(" `,\"'*()") not in _OR:
@@ -211,7 +211,7 @@ def with_alternatives(clause: Clause, changes: list[ChangeSpan]) -> ChangeSpan:
 
 
 def _with_negator(low: str, span: ChangeSpan) -> ChangeSpan:
-    """`without --x` and `--x is disabled` are another change than `--x`."""
+    """Extend a span by its negation: `without --x` and `--x is disabled` differ from `--x`."""
     if tail := _IS_OFF.search(low[span.end : span.end + 40]):
         return replace(span, end=span.end + tail.end(1))
     before = low[max(0, span.start - MAX_OFF_CHARS) : span.start].rstrip("`*\"'(").removesuffix("the ")
@@ -222,7 +222,7 @@ def _with_negator(low: str, span: ChangeSpan) -> ChangeSpan:
 
 
 def _with_degree(low: str, span: ChangeSpan) -> ChangeSpan | None:
-    """A flag that lacks its value is a change only behind "lowering", "adding" …: with that word."""
+    """Extend a flag without its value by "lowering", "adding" …; None if no such word precedes it."""
     name = low[span.start : span.end]
     if span.rule != "thing.flag" or not name.startswith("--") or " " in name or "=" in name:
         return span
@@ -237,7 +237,7 @@ def _with_degree(low: str, span: ChangeSpan) -> ChangeSpan | None:
 
 
 def _joined(text: str, spans: Iterable[ChangeSpan]) -> list[ChangeSpan]:
-    """Changes enumerated by "and" or a comma are one."""
+    """Merge changes enumerated with "and" or a comma."""
     joined: list[ChangeSpan] = []
     for span in spans:
         if joined and span.start < joined[-1].end:

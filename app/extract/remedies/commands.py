@@ -1,4 +1,4 @@
-"""Commands that were run, and whether they failed or worked, as the line above them says.
+"""Extract the commands that were run, and whether they failed or worked according to the line above.
 
 In: a `Document`. Out: `Attempt`s.
 """
@@ -17,7 +17,7 @@ Result = Literal["fails", "works"]
 MAX_LABEL_CHARS = 160
 MAX_ATTEMPTS = 40
 MAX_READ_CHARS = 131_072
-"""How much of one source is searched for commands: twice what GitHub lets anybody write into one text."""
+"""Code points of a source searched for commands: twice GitHub's limit for one text."""
 
 _LIST = load("attempts")
 _HINTS = ("vllm", "docker", "podman", "python")
@@ -32,7 +32,7 @@ _EXPORT = pattern(r"^\s*(?:[$>]\s*)?(?:export|set)\s+[A-Z][A-Z0-9_]*=")
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One command. `result` is None where nothing is said; `label` is the line that says it."""
+    """A command. `label` is the line above it that states the result; `result` is None if none does."""
 
     command: str
     source: str
@@ -45,7 +45,7 @@ class Attempt:
 
 @lru_cache(maxsize=2)
 def read_attempts(document: Document) -> tuple[Attempt, ...]:
-    """All server and client commands of an issue, in reading order; none beyond `MAX_READ_CHARS`."""
+    """Return all server and client commands of an issue, in reading order, up to `MAX_READ_CHARS`."""
     found: list[Attempt] = []
     label = ""
     for block in document.blocks:
@@ -66,7 +66,7 @@ def read_attempts(document: Document) -> tuple[Attempt, ...]:
 
 
 def _read_result(label: str) -> Result | None:
-    """Whether a label line says that what follows works or fails."""
+    """Return whether a label line says that what follows works or fails."""
     low = label.lower()
     negated, good, bad = (
         any(words in low for words in _LIST[name]) for name in ("negated", "works", "fails")
@@ -79,7 +79,7 @@ def _read_result(label: str) -> Result | None:
 
 
 def _of_block(document: Document, block: Block, label: str) -> Iterator[tuple[Attempt | None, str]]:
-    """Attempts of one block, each with the label that is in force behind it."""
+    """Yield the attempts of a block, each with the label that applies after it."""
     source = document.sources[block.source]
     start = end = -1
     goes_on = False

@@ -1,8 +1,8 @@
-"""How likely a candidate remedy is one: a sum of weights over readable features.
+"""Score candidate remedies: a sum of weights over readable features.
 
-In: a `CandidateRemedy`. Out: the chance that the reporter, or whoever speaks, says that this change helped.
-The weights are learned by `python -m app.train.remedy_score` and lie in `remedy_weights.json` with their
-scores; here they are only added up.
+In: a `CandidateRemedy`. Out: the probability that the author says this change helped. The weights are learned
+by `python -m app.train.remedy_score` and stored with their metrics in `remedy_weights.json`; this module only
+sums them.
 """
 
 import json
@@ -42,7 +42,7 @@ _IN_ACTION = {
 
 @dataclass(frozen=True, slots=True)
 class RemedyWeights:
-    """What was learned; a candidate is a remedy from the chance `threshold` on."""
+    """The learned weights; candidates with a probability of at least `threshold` are remedies."""
 
     intercept: float
     weights: dict[str, float]
@@ -51,13 +51,13 @@ class RemedyWeights:
 
 @lru_cache(maxsize=1)
 def load_weights() -> RemedyWeights:
-    """The learned weights."""
+    """Load the learned weights."""
     data = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
     return RemedyWeights(data["intercept"], data["weights"], data["threshold"])
 
 
 def features_of(candidate: CandidateRemedy) -> tuple[str, ...]:
-    """All features of a candidate: those of its making, and what its sentence and its words hold."""
+    """Return all features of a candidate: its own and those of its sentence and its text."""
     sentence, change = candidate.sentence, candidate.change
     action = sentence.text[change.start : change.end]
     rest = f"{sentence.text[: change.start]} _ {sentence.text[change.end :]}"
@@ -80,7 +80,7 @@ def features_of(candidate: CandidateRemedy) -> tuple[str, ...]:
 
 
 def chance_of(candidate: CandidateRemedy, weights: RemedyWeights | None = None) -> float:
-    """The probability that a candidate is a remedy."""
+    """Return the probability that a candidate is a remedy."""
     used = weights or load_weights()
     total = used.intercept + sum(used.weights.get(name, 0.0) for name in features_of(candidate))
     return 1.0 / (1.0 + exp(-total))

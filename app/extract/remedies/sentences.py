@@ -1,8 +1,8 @@
-"""What one sentence says was changed, and what came of it.
+"""Read changes and their outcome from a single sentence.
 
-In: a `Sentence`. Out: `RemedyStatement`s: the words of the change, its kind, and whether it worked, worked in
-part or did not help. What did not help is read by rules (`cues.py`); what helped is offered by
-`candidates.py` and judged by `score.py`, unless its clause denies it.
+In: a `Sentence`. Out: `RemedyStatement`s: the text of the change, its kind, and whether it worked, helped in
+part or did not help. Failed changes are read by rules (`cues.py`); helpful ones are proposed by
+`candidates.py` and scored by `score.py`, unless their clause is negated.
 """
 
 from collections.abc import Iterator
@@ -31,28 +31,28 @@ from app.extract.rules.rules import load_rules
 from app.extract.text.sentences import Sentence, is_commented
 
 MAX_FLAGS = 3
-"""A sentence with more flags is a command."""
+"""A sentence with more flags than this is a command."""
 
 FAILED_CHANCE = 0.9
-"""Of 21 attempts read as failed that were checked by eye or labelled, 20 were."""
+"""Measured: of 21 attempts read as failed and checked or labelled by hand, 20 were."""
 
 SECTION_CHANCE = 0.8
-"""What stands below "Workarounds" is sometimes only advised."""
+"""Lines below a "Workarounds" heading are sometimes only advice."""
 
 MAX_COST_CHARS = 90
 _BEFORE_CHARS = 40
 
 _LIST = load("workarounds")
 _BOXES: tuple[str, ...] = tuple(_LIST["boxes"])
-_TAKES_BACK = pattern("|".join(_LIST["takes_back"]))
+_LIMITATION = pattern("|".join(_LIST["takes_back"]))
 _SECTION_ENDS = (" to find", " so that", ", ", "; ", " — ", " – ", ": ", " until ")
 
 
 @dataclass(frozen=True, slots=True)
 class RemedyStatement:
-    """One change and its outcome; `start` and `end` in the source, `chance` that it is so.
+    """A change and its outcome. `start` and `end` are offsets in the source, `chance` is a probability.
 
-    `without`: `action` names what is to be left out.
+    `without`: the remedy is to leave out `action`.
     """
 
     action: str
@@ -67,11 +67,11 @@ class RemedyStatement:
 
 
 def read_remedies(sentence: Sentence, previous: Sentence | None = None) -> tuple[RemedyStatement, ...]:
-    """What a sentence says of changes and their outcome.
+    """Return the changes that a sentence reports, with their outcome.
 
     Args:
         sentence: the sentence to read.
-        previous: the one before it in the same source; "it did not help" speaks of that one.
+        previous: the preceding sentence of the same source, which "it did not help" refers to.
     """
     if not is_readable(sentence):
         return ()
@@ -84,7 +84,7 @@ def read_remedies(sentence: Sentence, previous: Sentence | None = None) -> tuple
             remedies = [_remedy(sentence, c, "fails", denial.rule, FAILED_CHANCE) for c in denial.changes]
         else:
             remedies = _helped(sentence, clause, previous)
-        if not remedies and found and found[-1].outcome == "works" and (fails or _takes_back(clause)):
+        if not remedies and found and found[-1].outcome == "works" and (fails or _limits(clause)):
             is_failed = fails and before and was_tried(before)
             found[-1] = replace(found[-1], outcome="fails" if is_failed else "partial")
         found.extend(remedies)
@@ -93,7 +93,7 @@ def read_remedies(sentence: Sentence, previous: Sentence | None = None) -> tuple
 
 
 def is_readable(sentence: Sentence) -> bool:
-    """Whether a sentence can report an outcome at all: a sign of one, no tick box, no command."""
+    """True if a sentence may report an outcome: it has a cue and is neither a tick box nor a command."""
     if sentence.text.startswith(_BOXES) or sentence.low.count(" --") > MAX_FLAGS:
         return False
     if grammar("command").search(sentence.text) and not is_commented(sentence.text):
@@ -102,7 +102,7 @@ def is_readable(sentence: Sentence) -> bool:
 
 
 def candidates_of(sentence: Sentence, previous: Sentence | None = None) -> Iterator[CandidateRemedy]:
-    """All candidates of a sentence that no denial or wish forbids; what training learns from."""
+    """Yield a sentence's candidates outside negated clauses and wishes; training learns from these."""
     before: Clause | None = None
     for clause in split_clauses(sentence) if is_readable(sentence) else ():
         if not is_wish(sentence, clause) and find_denial(sentence, clause, before) is None:
@@ -111,7 +111,7 @@ def candidates_of(sentence: Sentence, previous: Sentence | None = None) -> Itera
 
 
 def read_section_line(sentence: Sentence, outcome: Outcome) -> tuple[RemedyStatement, ...]:
-    """What a line below a heading "Workarounds" offers: its settings, or a short instruction as a whole."""
+    """Read a line below a "Workarounds" heading: its settings, or a short instruction as a whole."""
     text, rule = sentence.text, "workaround.section"
     if changes := find_changes(text, sentence.low):
         return tuple(_remedy(sentence, change, outcome, rule, SECTION_CHANCE) for change in changes)
@@ -128,7 +128,7 @@ def read_section_line(sentence: Sentence, outcome: Outcome) -> tuple[RemedyState
 
 
 def cost_of(passage: str) -> str | None:
-    """The words that name a cost in speed or memory; None where none is named or it is denied."""
+    """Return the words that name a cost in speed or memory; None if there are none or they are negated."""
     denied = pattern(load("cost")["denied"], ignore_case=True)
     for rule in load_rules("cost"):
         for found in rule.pattern.finditer(passage):
@@ -139,7 +139,7 @@ def cost_of(passage: str) -> str | None:
 
 
 def _helped(sentence: Sentence, clause: Clause, previous: Sentence | None) -> list[RemedyStatement]:
-    """The likeliest candidate of a clause, if it is likely enough, and the next one joined to it by "or"."""
+    """Return a clause's likeliest candidate above the threshold, and one joined to it by "or"."""
     if is_wish(sentence, clause):
         return []
     scored = [(chance_of(candidate), candidate) for candidate in find_candidates(sentence, clause, previous)]
@@ -147,17 +147,17 @@ def _helped(sentence: Sentence, clause: Clause, previous: Sentence | None) -> li
     if not likely:
         return []
     best = max(likely, key=lambda item: item[0])
-    chosen = [best, *[item for item in likely if _are_joined(best[1], item[1])][:1]]
+    chosen = [best, *[item for item in likely if _are_alternatives(best[1], item[1])][:1]]
     lasts = not grammar("for_a_while").search(clause.text)
     return [
         _remedy(candidate.sentence, change, candidate.outcome if lasts else "partial", candidate.rule, chance)
         for chance, candidate in chosen
-        for change in _choices(candidate)
+        for change in _alternatives(candidate)
     ]
 
 
-def _choices(candidate: CandidateRemedy) -> tuple[ChangeSpan, ...]:
-    """The settings of a change that is one of a choice: "--x or downgrading to 1.2"."""
+def _alternatives(candidate: CandidateRemedy) -> tuple[ChangeSpan, ...]:
+    """Return all alternatives of which a change is one: "--x or downgrading to 1.2"."""
     change, text = candidate.change, candidate.sentence.text
     named = find_changes(text, candidate.sentence.low)
     groups: list[list[ChangeSpan]] = [[one] for one in named[:1]]
@@ -170,17 +170,17 @@ def _choices(candidate: CandidateRemedy) -> tuple[ChangeSpan, ...]:
     return tuple(group) if len(group) > 1 else (change,)
 
 
-def _are_joined(one: CandidateRemedy, other: CandidateRemedy) -> bool:
-    """Whether two changes are stated as one choice: "X or Y fixes it"."""
+def _are_alternatives(one: CandidateRemedy, other: CandidateRemedy) -> bool:
+    """True if two changes are stated as alternatives: "X or Y fixes it"."""
     first, last = sorted((one.change, other.change), key=lambda change: change.start)
     between = one.sentence.text[first.end : max(first.end, last.start)]
     return one.sentence is other.sentence and bool(grammar("or").search(between))
 
 
-def _takes_back(clause: Clause) -> bool:
-    """Whether "… but it never calls a tool" leaves the cure a hole; a clause on another change does not."""
+def _limits(clause: Clause) -> bool:
+    """True for a limitation such as "but it never calls a tool", unless it is about another change."""
     has_but = "but" in clause.low[:8] or "但" in clause.low[:4]
-    return has_but and not clause.changes and bool(_TAKES_BACK.search(clause.low))
+    return has_but and not clause.changes and bool(_LIMITATION.search(clause.low))
 
 
 def _remedy(

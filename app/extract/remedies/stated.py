@@ -1,8 +1,8 @@
-"""Remedies that a sentence states: what the learned weights make of it, the grammar being one voice.
+"""Decide which remedies a sentence states, by learned weights with the grammar as one input.
 
-In: a `Sentence` and what stands around it. Out: `RemedyStatement`s with the chance that they are so. The
-grammar of remedies (`sentences.py`) does not decide: what it reads, its words of success and its denials are
-hints among the features of `app.extract.statements`.
+In: a `Sentence` and its context. Out: `RemedyStatement`s with their probability. The grammar of remedies
+(`sentences.py`) does not decide: its readings, success cues and negations are hints among the features of
+`app.extract.statements`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,29 +23,29 @@ from app.extract.text.document import Document
 from app.extract.text.sentences import Sentence
 
 MIN_CHANCE = 0.5
-"""Least chance of a remedy that is quoted: on 1,600 sentences not learned from, those that state one were met
-with precision .935 and recall .58, and 6 % of what was shown helped nothing; from .46 on .91, .59 and 8 %."""
+"""Minimum probability to quote a remedy. On 1,600 unseen sentences: precision .935, recall .58, and 6 % of
+those shown helped nothing; at .46: .91, .59 and 8 %."""
 
 MIN_FAILED_CHANCE = 0.85
 MIN_SHARED_FAILED_CHANCE = 0.65
-"""Where the grammar reads the same attempt as failed. Alone it was right in 3 of 12 sentences of another
-engine's threads, and in 40 of 90 of vLLM's issues."""
+"""Applies if the grammar also reads the attempt as failed. The grammar alone was right in 3 of 12 sentences
+of another engine's threads, and in 40 of 90 of vLLM's issues."""
 
 LONG_SENTENCE_CHARS = 300
 MIN_LONG_CHANCE = 0.9
-"""A longer one is a list or a run of several: of what was read there with less chance half was fair."""
+"""Longer ones are lists or several sentences: of readings with a lower probability, half were right."""
 
 SURE_READING = 0.9
 READING_CHANCE = 0.85
-"""So many of the remedies that the grammar was so sure of, and of the failed attempts, were right
-in labelled sentences drawn at random that no rule was made for (120); of the less sure a third."""
+"""Share of remedies and failed attempts with at least SURE_READING that were right, in 120 randomly drawn
+labelled sentences unknown to the rules; of less sure readings a third were."""
 
 PLAIN_READING = 0.96
 PLAIN_CHANCE = 0.95
-"""Of such readings that name one thing to type 45 of 48 helped, 8 of them at a price."""
+"""Of such readings with exactly one thing to type, 45 of 48 helped, 8 of them at a cost."""
 
 STATED = "workaround.stated"
-_HALVES = frozenset(["again", "and", "or", "from", "to", "as", "than", "for", "of", "we", "i"])
+_FRAGMENTS = frozenset(["again", "and", "or", "from", "to", "as", "than", "for", "of", "we", "i"])
 _LACKING = ("without the ", "without ")
 _VAGUE: frozenset[str] = frozenset(load("statements")["vague"])
 _JOINING = frozenset(["or", "and", "with", "nor", "as", "well"])
@@ -57,7 +57,7 @@ _LEADS = (LINKS | {"also", "just", "even", "have", "i've", "tried", "neither", "
     "as",
     "than",
 }
-"""Words that lead to a change and are no part of it."""
+"""Words that introduce a change and are not part of it."""
 
 _OTHER_SCRIPT = pattern(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
 _OUTCOMES: dict[str, Outcome] = {
@@ -69,10 +69,10 @@ _OUTCOMES: dict[str, Outcome] = {
 
 
 def find_stated(document: Document, sentences: Sequence[Sentence], at: int) -> tuple[RemedyStatement, ...]:
-    """The remedies that one of a document's sentences states.
+    """Return the remedies stated in one of a document's sentences.
 
-    What the grammar finds in the sentence before ("when I remove it, …"), and in Chinese, is kept as it reads
-    it: the labelled sentences are English.
+    Grammar readings that are Chinese or refer to the previous sentence ("when I remove it, …") are kept as
+    is, because the labelled sentences are English.
     """
     sentence, previous = sentences[at], sentences[at - 1] if at else None
     read = read_remedies(sentence, previous)
@@ -81,16 +81,16 @@ def find_stated(document: Document, sentences: Sequence[Sentence], at: int) -> t
     hints = remedy_hints(sentence, read)
     found = read_statements(sentence.text, surroundings_of(document, sentences, at), hints)
     likely = (_remedy(sentence, item, read) for item in found if item.chance >= _least(sentence, item, read))
-    stated = [item for item in likely if item.rule != STATED or _can_be_done(item.action)]
+    stated = [item for item in likely if item.rule != STATED or _is_actionable(item.action)]
     apart = [item for item in read if all(item.end <= s.start or s.end <= item.start for s in stated)]
     kept = (item for item in (_kept(sentence, item, stated) for item in apart) if item)
     least = MIN_LONG_CHANCE if len(sentence.text) > LONG_SENTENCE_CHARS else MIN_CHANCE
     believed = (item for item in (*kept, *stated) if item.chance >= least or item.outcome == "fails")
-    return tuple(_needed(sentence, _without(sentence, _whole(sentence, item))) for item in believed)
+    return tuple(_needed(sentence, _without(sentence, _balanced(sentence, item))) for item in believed)
 
 
 def _least(sentence: Sentence, item: Statement, read: Sequence[RemedyStatement]) -> float:
-    """From which chance on a statement counts."""
+    """Return the minimum probability at which a statement counts."""
     if item.label != "fails":
         return MIN_CHANCE
     source, start, end = sentence.span(item.start, item.end)
@@ -100,8 +100,8 @@ def _least(sentence: Sentence, item: Statement, read: Sequence[RemedyStatement])
     return MIN_SHARED_FAILED_CHANCE if is_shared else MIN_FAILED_CHANCE
 
 
-def _whole(sentence: Sentence, item: RemedyStatement) -> RemedyStatement:
-    """A remedy with both backticks of its code; what begins anew behind the closing one is no part of it."""
+def _balanced(sentence: Sentence, item: RemedyStatement) -> RemedyStatement:
+    """Complete or cut a span with one backtick; a new sentence after the closing one is not part of it."""
     if not _is_in(sentence, item) or item.action.count("`") % 2 == 0:
         return item
     text, start, end = sentence.text, item.start - sentence.start, item.end - sentence.start
@@ -118,7 +118,7 @@ def _whole(sentence: Sentence, item: RemedyStatement) -> RemedyStatement:
 
 
 def _needed(sentence: Sentence, item: RemedyStatement) -> RemedyStatement:
-    """What it only fails without is the remedy: of "it hangs without --x" never "without --x"."""
+    """Drop "without" where only a failure is described: in "it hangs without --x" the remedy is "--x"."""
     if item.outcome == "fails" or not _is_in(sentence, item) or not _only_fails(sentence):
         return item
     lead = next((word for word in _LACKING if item.action.lower().startswith(word)), "")
@@ -128,7 +128,7 @@ def _needed(sentence: Sentence, item: RemedyStatement) -> RemedyStatement:
 
 
 def _only_fails(sentence: Sentence) -> bool:
-    """Whether a sentence names a failure and neither a success nor a denial."""
+    """True if a sentence names a failure and neither a success nor a negation."""
     tokens = tokenise(sentence.text)
     kinds = {token.kind for token in tokens} - _VAGUE
     is_denied = any(token.low in NEGATIONS - {"without"} for token in tokens)
@@ -136,9 +136,9 @@ def _only_fails(sentence: Sentence) -> bool:
 
 
 def _without(sentence: Sentence, item: RemedyStatement) -> RemedyStatement:
-    """A remedy that the words before or behind it take away is what to leave out.
+    """Mark a remedy as `without` if the words around it remove it.
 
-    What it fails without is none: "it hangs when --x is not set".
+    Not in "it hangs when --x is not set", where setting it is the remedy.
     """
     if item.outcome == "fails" or not _is_in(sentence, item):
         return item
@@ -152,20 +152,20 @@ def _without(sentence: Sentence, item: RemedyStatement) -> RemedyStatement:
 def _kept(
     sentence: Sentence, item: RemedyStatement, stated: Sequence[RemedyStatement]
 ) -> RemedyStatement | None:
-    """What the grammar reads and the weights do not: kept where the grammar is sure or the sentence believed.
+    """Keep a grammar-only reading if the grammar is sure or the weights accept another in the sentence.
 
-    A sentence that is believed states all its choices: "X or Y fixes it".
+    An accepted sentence states all its alternatives: "X or Y fixes it".
     """
     if not _is_failure(item.outcome) and (item.chance >= SURE_READING or not _is_in(sentence, item)):
         return replace(item, chance=_measured(item))
     is_believed = bool(stated) and _is_failure(item.outcome) == _is_failure(stated[0].outcome)
-    if not is_believed or (_is_failure(item.outcome) and not _is_beside(sentence, item, stated)):
+    if not is_believed or (_is_failure(item.outcome) and not _is_adjacent(sentence, item, stated)):
         return None
     return replace(item, chance=stated[0].chance)
 
 
-def _is_beside(sentence: Sentence, item: RemedyStatement, stated: Sequence[RemedyStatement]) -> bool:
-    """Whether nothing but signs and joining words part a change from one that is stated."""
+def _is_adjacent(sentence: Sentence, item: RemedyStatement, stated: Sequence[RemedyStatement]) -> bool:
+    """True if only punctuation and conjunctions separate a change from a stated one."""
     for other in stated:
         first, last = sorted((item, other), key=lambda one: one.start)
         between = sentence.text[first.end - sentence.start : last.start - sentence.start]
@@ -174,17 +174,17 @@ def _is_beside(sentence: Sentence, item: RemedyStatement, stated: Sequence[Remed
     return False
 
 
-def _can_be_done(action: str) -> bool:
-    """Whether words can be a change: no other card, no "no output", no half phrase, bare verb or link."""
+def _is_actionable(action: str) -> bool:
+    """True if a text can be a change: not just a GPU, a URL, "no output", half a phrase or a bare verb."""
     tokens = tokenise(action)
     is_address = all(token.kind == "URL" for token in tokens)
     is_card = any(token.kind == "CHIP" for token in tokens)
-    is_half = not tokens or tokens[0].low in _HALVES or (len(tokens) == 1 and tokens[0].kind in VERBS)
+    is_half = not tokens or tokens[0].low in _FRAGMENTS or (len(tokens) == 1 and tokens[0].kind in VERBS)
     return not is_half and not is_card and not is_address and not grammar("no_trouble").search(action)
 
 
 def _measured(item: RemedyStatement) -> float:
-    """How often such a reading of the grammar was right on labelled sentences that no rule was made for."""
+    """Return the measured precision of such grammar readings on labelled sentences unknown to the rules."""
     is_plain = item.outcome == "works" and item.chance >= PLAIN_READING and command_of(item.action)
     return PLAIN_CHANCE if is_plain else min(item.chance, READING_CHANCE)
 
@@ -194,7 +194,7 @@ def _is_failure(outcome: Outcome) -> bool:
 
 
 def remedy_hints(sentence: Sentence, read: Sequence[RemedyStatement]) -> tuple[Hint, ...]:
-    """What the grammar reads in a sentence: remedies, words of success, denials."""
+    """Return the grammar's readings of a sentence as hints: remedies, success cues, negations."""
     return (*_remedies_as_hints(sentence, read), *_cues_as_hints(sentence))
 
 
@@ -226,7 +226,7 @@ def _cues_as_hints(sentence: Sentence) -> Iterator[Hint]:
 
 
 def _remedy(sentence: Sentence, item: Statement, read: Sequence[RemedyStatement]) -> RemedyStatement:
-    """A statement as a remedy; the grammar's span where it means the same, since it ends with its words."""
+    """Convert a statement to a remedy; an overlapping grammar span is preferred, as it is more exact."""
     outcome = _OUTCOMES[item.label]
     without = item.label == "without"
     source, start, end = sentence.span(item.start, item.end)
@@ -244,7 +244,7 @@ def _remedy(sentence: Sentence, item: Statement, read: Sequence[RemedyStatement]
 
 
 def _opening(text: str, item: Statement) -> int:
-    """Where a change begins: behind the words that only lead to it ("also with", "when")."""
+    """Return the start of a change, after introductory words ("also with", "when")."""
     inside = [token for token in tokenise(text) if item.start <= token.start and token.end <= item.end]
     while len(inside) > 1 and inside[0].low in _LEADS:
         inside = inside[1:]

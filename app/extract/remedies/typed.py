@@ -1,7 +1,7 @@
-"""What to type for a remedy: the flag, the variable or the installation that an action names.
+"""Turn a remedy into a line to type: a flag, a variable or an installation command.
 
-In: an action's words and the words before it. Out: one line, or None where the words name nothing that can be
-typed as it stands.
+In: the text of an action and the text around it. Out: one line, or None if the action names nothing that can
+be typed verbatim.
 """
 
 from app.extract.lists import load
@@ -9,10 +9,10 @@ from app.extract.rules.patterns import pattern
 from app.extract.statements.candidates import BAD, NEGATIONS
 from app.extract.statements.tokens import NAMED, Token, tokenise
 
-_LEAVE = r"(?:without|remov\w*|drop(?:s|ped|ping)?|unset\w*|omit\w*|disabl\w*|not|no|off|instead of)"
-_LEAVING = pattern(rf"(?i)\b{_LEAVE}\b")
+_REMOVAL = r"(?:without|remov\w*|drop(?:s|ped|ping)?|unset\w*|omit\w*|disabl\w*|not|no|off|instead of)"
+_REMOVES = pattern(rf"(?i)\b{_REMOVAL}\b")
 _LEFT_OUT = pattern(
-    rf"(?i)\b{_LEAVE}\s(?:[\w`*\"'=./-]+\s(?:[\w`*\"'=./-]+\s){{0,2}}(?:or|and)\s)?"
+    rf"(?i)\b{_REMOVAL}\s(?:[\w`*\"'=./-]+\s(?:[\w`*\"'=./-]+\s){{0,2}}(?:or|and)\s)?"
     r"(?:the |using |setting |passing |flag |option )*[`*\"']*$"
 )
 _CONDITION = pattern(
@@ -26,12 +26,12 @@ _UNSET = pattern(
     r"|(?:is|are|was|were|has been) (?:disabled|removed|(?:turned )?off|omitted|unset|dropped|left out))\b"
 )
 _LEADING = pattern(r"(?i)\b(?:with|by|via|if|when|once|after)\b|\sto\s")
-"""Words behind which another change begins: "disabling TP with `--tensor-parallel-size 1`"."""
+"""Words that start another change: "disabling TP with `--tensor-parallel-size 1`"."""
 
 _MOVE = pattern(r"(?i)\b(?:install|downgrad|upgrad|updat|roll|revert|back to|pin|switch)\w*")
 _ASSIGNED = pattern(r"^(?:export )?([A-Z][A-Z0-9]*_[A-Z0-9_]+) ?= ?([^\s`'\"]+|'[^']*'|\"[^\"]*\")$")
 _LISTED = pattern(r"^(?:,\w|\s*[*+/]\s*\w)")
-"""What goes on behind a value that is a list or a product: "set CUDA_VISIBLE_DEVICES=2,1"."""
+"""Continuation of a value that is a list or a product: "set CUDA_VISIBLE_DEVICES=2,1"."""
 
 _JOINERS = frozenset([",", "and", "+", "&", "plus"])
 _CONTRASTS = NEGATIONS | {"or", "but", "however", "instead", "while", "whereas"}
@@ -51,11 +51,11 @@ _ALIASES: dict[str, str] = _COMMANDS["aliases"]
 
 
 def command_of(action: str, *, is_ours: bool = False) -> str | None:
-    """The line to type; None for what is left out, said in words, or made of several changes.
+    """Return the line to type; None if something is to be left out, described in words, or several changes.
 
     Args:
-        action: the words of the change.
-        is_ours: a version that the action names is one of vLLM.
+        action: the text of the change.
+        is_ours: versions in the action are vLLM's.
     """
     whole = action.strip("` ")
     if _VALUED.search(whole):
@@ -63,7 +63,7 @@ def command_of(action: str, *, is_ours: bool = False) -> str | None:
     if match := _ASSIGNED.search(whole):
         return _export(match.group(1), match.group(2))
     tokens = tokenise(action)
-    if _LEAVING.search(_words(tokens)) or sum(token.kind in NAMED for token in tokens) > 1:
+    if _REMOVES.search(_words(tokens)) or sum(token.kind in NAMED for token in tokens) > 1:
         return None
     is_ours = is_ours or "vllm" in action.lower()
     lines = [line for line in (_line(token, action, is_ours=is_ours) for token in tokens) if line]
@@ -71,7 +71,7 @@ def command_of(action: str, *, is_ours: bool = False) -> str | None:
 
 
 def is_left_out(before: str) -> bool:
-    """Whether the words before a change take it away: "either removing `--a` or", "it crashes when using"."""
+    """True if the text before a change removes it: "either removing `--a` or", "it crashes when using"."""
     if _CONDITION.search(before) and not _DENIED.search(before):
         return True
     match = _LEFT_OUT.search(before)
@@ -79,22 +79,22 @@ def is_left_out(before: str) -> bool:
 
 
 def is_unset(behind: str) -> bool:
-    """Whether the words behind a change take it away: "it works when `--a` is not set"."""
+    """True if the text after a change removes it: "it works when `--a` is not set"."""
     return _UNSET.search(behind) is not None
 
 
 def is_part(before: str, action: str, behind: str) -> bool:
-    """Whether a change is less than what was done: "with tp=2, pp=2", "`--a` and `--b`", "0.9.*".
+    """True if more was changed than the action says: "with tp=2, pp=2", "`--a` and `--b`", "0.9.*".
 
-    Another setting that is named before it, and not in contrast to it, was done too: "I set --a, which works
-    with --b".
+    Another setting named before it, unless in contrast to it, was changed too: "I set --a, which works with
+    --b".
     """
     if behind.startswith((".*", ".x")):
         return True
     own = {_setting(token) for token in tokenise(action) if token.kind in _SETTINGS}
-    told = tokenise(before) if own else ()
-    if any(token.kind in _SETTINGS for token in told) and not any(
-        token.low in _CONTRASTS or token.kind in BAD or _setting(token) in own for token in told
+    named_before = tokenise(before) if own else ()
+    if any(token.kind in _SETTINGS for token in named_before) and not any(
+        token.low in _CONTRASTS or token.kind in BAD or _setting(token) in own for token in named_before
     ):
         return True
     left, right = before.rstrip(_MARKS)[-MAX_NEAR_CHARS:], behind.lstrip(_MARKS)[:MAX_NEAR_CHARS]
@@ -104,18 +104,18 @@ def is_part(before: str, action: str, behind: str) -> bool:
 
 
 def _setting(token: Token) -> str:
-    """What a token sets, without its value."""
+    """Return the name of a token's setting, without its value."""
     name = token.low.strip(_MARKS).removeprefix("export ").partition("=")[0].partition(" ")[0]
     return name.strip(_MARKS + "-").replace("_", "-").removeprefix("no-")
 
 
 def _is_switch(flag: str) -> bool:
-    """Whether a flag needs no value."""
+    """True if a flag takes no value."""
     return flag.startswith(_SWITCH_STARTS) or flag.lstrip("-").replace("_", "-") in _SWITCHES
 
 
 def _words(tokens: tuple[Token, ...]) -> str:
-    """The plain words: `--no-enable-x` is a flag to add, not one to leave out."""
+    """Return the plain words only: `--no-enable-x` is a flag to add, not one to leave out."""
     return " ".join(token.text for token in tokens if token.text[0].isalpha())
 
 
@@ -133,7 +133,7 @@ def _line(token: Token, action: str, *, is_ours: bool) -> str | None:
 
 
 def _export(name: str, value: str) -> str | None:
-    """The line for a variable. vLLM reads its own switches as numbers, and its flags from no variable."""
+    """Return the line for a variable. vLLM's switches are numeric; some VLLM_ names are really flags."""
     if name in _OWN:
         return None
     if not name.startswith("VLLM_"):
@@ -145,7 +145,7 @@ def _export(name: str, value: str) -> str | None:
 
 
 def _flag_of(text: str) -> str | None:
-    """A server's flag for a keyword argument: `TP=1`, `enforce_eager=True`."""
+    """Return the server flag for a keyword argument: `TP=1`, `enforce_eager=True`."""
     match = _KEYWORD.search(text)
     if match is None:
         return None

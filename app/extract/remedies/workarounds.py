@@ -1,8 +1,8 @@
-"""Remedies: what people say avoids the failure, helps in part, or did not help.
+"""Extract workarounds: what people say avoids the failure, helps in part, or did not help.
 
-In: a `Document`. Out: `Workaround`s with their quotes. Two forms are read: a sentence ("--moe-backend
-triton serves normally"), and a line below a heading or label "Workaround". Later comments confirm or refute
-what earlier ones offer.
+In: a `Document`. Out: `Workaround`s with their quotes. Two forms are read: a sentence ("--moe-backend triton
+serves normally"), and a line below a heading or label "Workaround". Later comments confirm or refute earlier
+remedies.
 """
 
 from collections.abc import Iterator
@@ -28,20 +28,20 @@ MAX_REPEATS = 4
 REPORTER = "reporter"
 MAX_QUOTE_CHARS = 300
 MAX_JUDGED_SENTENCES = 200
-"""Further sentences are read by the grammar alone, so that endless talk is read in bounded time."""
+"""Only the grammar reads the sentences after these, to bound the time for long threads."""
 
 SURE = 0.95
-"""From this chance on a remedy is handed over to be typed; below it is only quoted."""
+"""Minimum probability to offer a command; below it a remedy is only quoted."""
 
 MAX_HEADING_CHARS = 60
-"""A longer heading is a sentence somebody made bold; it opens no section."""
+"""A longer heading is a sentence in bold type and opens no section."""
 
 _NAME = pattern(r"--?([A-Za-z][\w.-]*\w)|\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b|\b([a-z]+(?:_[a-z0-9]+)+)\b")
 
 
 @dataclass(slots=True)
 class _Kept:
-    """A remedy, the further places that state it, and the people who confirm or refute it."""
+    """A remedy, its repetitions, and the people who confirm or refute it."""
 
     remedy: RemedyStatement
     repeats: list[RemedyStatement] = field(default_factory=list)
@@ -50,14 +50,14 @@ class _Kept:
 
 
 def find_workarounds(document: Document) -> tuple[tuple[Workaround, Evidence], ...]:
-    """All remedies that people name, in reading order, each once, with the quote of its action."""
-    return tuple(_made(document, item) for item in _find_kept(document))
+    """Return all remedies in reading order, without duplicates, with the quote of each action."""
+    return tuple(_as_workaround(document, item) for item in _find_kept(document))
 
 
 def find_repeats(document: Document) -> Iterator[Evidence]:
-    """The further places that state one of the remedies, in other words or again."""
+    """Yield the repetitions of the remedies, as evidence."""
     for item in _find_kept(document):
-        action = _without_opened(item.remedy.action)
+        action = _without_open_brackets(item.remedy.action)
         for again in item.repeats[:MAX_REPEATS]:
             place = again.source, again.start, again.end
             yield cite(document, "workarounds", action, place, again.rule, again.chance)
@@ -76,14 +76,14 @@ def _find_kept(document: Document) -> tuple[_Kept, ...]:
 
 
 def _of_sentences(document: Document, *, own_only: bool) -> Iterator[RemedyStatement]:
-    """What sentences state; of a proposal or a request only what its writer says he does himself."""
+    """Yield the remedies of all sentences; in proposals and requests only what the author does himself."""
     title = document.issue.title
     is_guide = bool(grammar("guide").search(title))
     previous: Sentence | None = None
     label: Outcome | None = None
     sentences = read_sentences(document)
     for at, sentence in enumerate(sentences):
-        label = _labelled(title, sentence, previous, label, own_only=own_only)
+        label = _label_outcome(title, sentence, previous, label, own_only=own_only)
         section = None if sentence.is_heading or own_only else _section_outcome(title, sentence.heading)
         section = section or label
         if section is None and is_guide and grammar("advice").search(sentence.text):
@@ -100,10 +100,10 @@ def _of_sentences(document: Document, *, own_only: bool) -> Iterator[RemedyState
         previous = sentence
 
 
-def _labelled(
+def _label_outcome(
     title: str, sentence: Sentence, previous: Sentence | None, label: Outcome | None, *, own_only: bool
 ) -> Outcome | None:
-    """What a label "Workaround:" promises of this line: the next one, or the list that begins there."""
+    """Return the outcome announced by a label "Workaround:" for the next line or the list that follows."""
     if previous is None or previous.source != sentence.source or sentence.is_heading:
         return None
     if grammar("label").search(previous.text):
@@ -115,7 +115,7 @@ def _labelled(
 
 @lru_cache(maxsize=512)
 def _section_outcome(title: str, heading: str) -> Outcome | None:
-    """What a heading, or a label on a line of its own, promises of the lines below it."""
+    """Return the outcome that a heading, or a label on its own line, announces for the lines below."""
     if not heading or len(heading) > MAX_HEADING_CHARS:
         return None
     low, words = heading.lower(), load("workaround_sections")
@@ -128,7 +128,7 @@ def _section_outcome(title: str, heading: str) -> Outcome | None:
 
 
 def change_key(action: str) -> frozenset[str]:
-    """What an action changes, however it is spelled: what it is called, the settings' names, or its words."""
+    """Return a spelling-independent key for an action: a rule id, the setting names, or its words."""
     if same := next((rule.id for rule in load_rules("same_change") if rule.pattern.search(action)), None):
         return frozenset({same})
     found = ((m.group(1) or m.group(2) or m.group(3)) for m in _NAME.finditer(action))
@@ -138,7 +138,7 @@ def change_key(action: str) -> frozenset[str]:
 
 
 def _keep(kept: dict[frozenset[str], _Kept], remedy: RemedyStatement, people: dict[str, str]) -> None:
-    """One entry per change: the first statement stays, other people's comments confirm or refute it."""
+    """Keep one entry per change, the first; comments by other people confirm or refute it."""
     key = change_key(remedy.action)
     item = kept.get(key)
     if item is None:
@@ -158,7 +158,7 @@ def _keep(kept: dict[frozenset[str], _Kept], remedy: RemedyStatement, people: di
 
 
 def _people(document: Document) -> dict[str, str]:
-    """Who speaks in each source; a comment without a user is a person of its own."""
+    """Return the author of each source; a comment without a user counts as a separate person."""
     users = {f"comment:{comment.id}": comment.user for comment in document.issue.comments}
     return {
         source: REPORTER if speaker == REPORTER else users.get(source) or source
@@ -169,7 +169,7 @@ def _people(document: Document) -> dict[str, str]:
 def _count_comments(
     document: Document, rank: dict[str, int], kept: list[_Kept], people: dict[str, str]
 ) -> None:
-    """Later comments of other people that say an earlier remedy worked for them, or did not."""
+    """Count later comments by other people that confirm or refute an earlier remedy."""
     helpful = [item for item in kept if item.remedy.outcome != "fails"]
     own = {item.remedy.source for item in kept}
     for source, text in document.sources.items() if helpful else ():
@@ -177,21 +177,21 @@ def _count_comments(
         if verdict is None or (people[source] == REPORTER and verdict == "confirm"):
             continue
         earlier = [item for item in helpful if rank[item.remedy.source] < rank[source]]
-        named = [item for item in earlier if _names(item, text)]
+        named = [item for item in earlier if _mentions_setting(item, text)]
         for item in named or ([] if source in own else earlier[-1:]):
             if people[source] != people[item.remedy.source]:
                 (item.refuted if verdict == "refute" else item.confirmed).add(people[source])
 
 
 def _verdict(text: str) -> Literal["refute", "confirm"] | None:
-    """Whether a comment confirms ("works for me") or refutes ("didn't help")."""
+    """Return whether a comment confirms ("works for me") or refutes ("didn't help")."""
     if any(rule.pattern.search(text) for rule in rules_of("refute")):
         return "refute"
     return "confirm" if any(rule.pattern.search(text) for rule in rules_of("confirm")) else None
 
 
-def _names(item: _Kept, text: str) -> bool:
-    """Whether a comment names the setting of a remedy, however it is spelled."""
+def _mentions_setting(item: _Kept, text: str) -> bool:
+    """True if a comment names the setting of a remedy, in any spelling."""
     key = change_key(item.remedy.action)
     if same := next((rule for rule in load_rules("same_change") if rule.id in key), None):
         return bool(same.pattern.search(text))
@@ -199,9 +199,9 @@ def _names(item: _Kept, text: str) -> bool:
     return any(name.replace("-", "_") in low for name in key)
 
 
-def _made(document: Document, item: _Kept) -> tuple[Workaround, Evidence]:
+def _as_workaround(document: Document, item: _Kept) -> tuple[Workaround, Evidence]:
     remedy = item.remedy
-    action = _without_opened(remedy.action)
+    action = _without_open_brackets(remedy.action)
     span = (remedy.source, remedy.start, remedy.start + len(action))
     sentence = _sentence_at(document, span)
     quote = sentence.text if sentence else document.sources[span[0]][span[1] : span[2]]
@@ -226,9 +226,9 @@ def _is_sure(remedy: RemedyStatement) -> bool:
 
 
 def _command(remedy: RemedyStatement, action: str, sentence: Sentence | None) -> str | None:
-    """What to type; nothing for a setting whose sentence speaks of a version: it is said of that one.
+    """Return the command; None if the sentence names a version elsewhere, to which the setting then belongs.
 
-    Nor for a part of what was done, or with an outcome in doubt.
+    Also None if more than this was changed or the outcome is in doubt.
     """
     if sentence is None:
         return command_of(action)
@@ -241,14 +241,14 @@ def _command(remedy: RemedyStatement, action: str, sentence: Sentence | None) ->
 
 
 def _sentence_at(document: Document, span: Span) -> Sentence | None:
-    """The sentence that a place stands in; None for one in code."""
+    """Return the sentence that contains a span; None for code."""
     source, start, _ = span
     inside = (s for s in read_sentences(document) if s.source == source and s.start <= start < s.end)
     return next(inside, None)
 
 
-def _without_opened(action: str) -> str:
-    """An action without signs at its end that open what is no part of it."""
+def _without_open_brackets(action: str) -> str:
+    """Return an action without trailing opening brackets, backticks and punctuation."""
     text = action.rstrip()
     while text and (text[-1] in "([{,;:" or (text[-1] == "`" and text.count("`") % 2)):
         text = text[:-1].rstrip()
