@@ -78,7 +78,6 @@ def test_no_other_page_of_an_issue_runs_it(page: Watched, kind: str, name: str) 
         "/",
         "/issues",
         "/issues?q=intruder",
-        "/issues?gpu=%3Cscript%3Ewindow.HIT%3D1%3C/script%3E",
         "/signatures",
         "/signatures?q=intruder",
         f"/digest/{WEEK}",
@@ -90,6 +89,13 @@ def test_no_other_page_of_an_issue_runs_it(page: Watched, kind: str, name: str) 
 )
 def test_no_list_runs_them(page: Watched, path: str) -> None:
     visit(page, path)
+
+
+@pytest.mark.parametrize(("name", "status"), [("gpu", 422), ("model", 200)])
+def test_a_filter_that_finds_nothing_does_not_run(page: Watched, name: str, status: int) -> None:
+    page.forget()
+    page.go(f"/issues?{name}=%3Cscript%3Ewindow.HIT%3D1%3C/script%3E", status=status)
+    assert_inert(page)
 
 
 @pytest.mark.parametrize("name", NESTINGS)

@@ -245,7 +245,7 @@ def test_search_as_you_type_asks_for_the_same_address_as_the_form(seen: Watched)
 
 
 def test_nothing_found_says_what_to_remove(seen: Watched) -> None:
-    seen.go("/issues?q=marlin&gpu=TPUv9")
+    seen.go("/issues?q=marlin&gpu=MI355X")
     seen.page.locator("#none + .say a").last.click()
 
     expect(seen.page).to_have_url(re.compile(r"/issues\?(q|gpu)=\w+$"))
