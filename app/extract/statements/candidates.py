@@ -1,8 +1,8 @@
-"""Every span of a sentence that could name a change: many and cheap, nothing is decided here.
+"""Generate every span of a sentence that could name a change: many and cheap, no decisions.
 
-In: the tokens of a sentence. Out: spans as pairs of token numbers. A span begins at a setting, at a word of
-change, behind a linking word, a negation or a sign, and ends before a word of outcome, a link, a sign or a
-pronoun. On labelled sentences 98 of 100 remedies are among them.
+In: the tokens of a sentence. Out: spans as pairs of token indexes. A span starts at a setting, a verb of
+change, or after a linking word, a negation or punctuation; it ends before an outcome word, a link,
+punctuation or a pronoun. On labelled sentences, 98 % of the remedies are among them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,25 +27,25 @@ _BREAKS: frozenset[str] = frozenset(_WORDS["breaks"])
 _AUXILIARIES: frozenset[str] = frozenset(_WORDS["auxiliaries"])
 _STARTS = LINKS | _CHOICES
 _EDGES = frozenset(["the", "a", "an", "and", "to", "or", "is", "also", "just", "it", "of"])
-_SIGNS = frozenset(",;:!?()[]{}|—–→。，；：.")
-_STARTING_SIGNS = _SIGNS | frozenset("*-•")
+_PUNCTUATION = frozenset(",;:!?()[]{}|—–→。，；：.")
+_STARTING_PUNCTUATION = _PUNCTUATION | frozenset("*-•")
 _CUE = pattern("|".join(sorted({word for words in (GOOD, BAD, TRIES, NEGATIONS) for word in words})))
 _KEPT = frozenset(["no", "without", "normal", "same", "issue"])
-"""Words of outcome that may stand inside a change: "without LoRA", "normal mode"."""
+"""Outcome words that may be part of a change: "without LoRA", "normal mode"."""
 
 
 def has_cue(low: str) -> bool:
-    """Whether a text in lower case holds the letters of any cue: cheaper than its tokens."""
+    """True if a lower-case text contains any cue as a substring; cheaper than tokenising."""
     return _CUE.search(low) is not None
 
 
 def may_state(tokens: Sequence[Token]) -> bool:
-    """Whether a sentence holds any word of outcome, of an attempt or of denial."""
+    """True if a sentence contains any word of outcome, attempt or negation."""
     return any(t.kind in GOOD or t.kind in BAD or t.kind in TRIES or t.low in NEGATIONS for t in tokens)
 
 
 def find_spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:
-    """All candidate spans in reading order, as (first token, token behind the last)."""
+    """Return all candidate spans in reading order, as (first token, end token); the end is exclusive."""
     found: dict[tuple[int, int], None] = {}
     for start in range(len(tokens)):
         if not _may_start(tokens, start):
@@ -70,7 +70,7 @@ def _is_word(token: Token) -> bool:
 
 
 def _is_fit(tokens: Sequence[Token], start: int, end: int) -> bool:
-    """Whether tokens can name a change: "not occur with X" tells an outcome, "not using X" a change."""
+    """True if tokens can name a change: "not using X" can, "not occur with X" is an outcome."""
     if not 1 <= end - start <= MAX_SPAN_TOKENS:
         return False
     first = tokens[start]
@@ -88,16 +88,16 @@ def _may_start(tokens: Sequence[Token], at: int) -> bool:
     if at == 0 or token.low in NEGATIONS:
         return True
     before = tokens[at - 1]
-    return before.text in _STARTING_SIGNS or before.low in _BREAKS or before.low in LINKS
+    return before.text in _STARTING_PUNCTUATION or before.low in _BREAKS or before.low in LINKS
 
 
 def _ends(tokens: Sequence[Token], start: int) -> Iterator[int]:
-    """Where a span that begins at `start` may end: before each token that can close it."""
+    """Yield the possible ends of a span that begins at `start`: before each token that can close it."""
     at = start
     while at < len(tokens) and at - start < MAX_REACH_TOKENS:
         token = tokens[at]
         if at > start:
-            if token.text in _SIGNS or token.low in _BREAKS:
+            if token.text in _PUNCTUATION or token.low in _BREAKS:
                 break
             is_outcome = (token.kind in GOOD or token.kind in BAD) and token.low not in _KEPT
             if is_outcome or token.low in LINKS or token.low in _AUXILIARIES or tokens[at - 1].kind in NAMED:

@@ -1,8 +1,8 @@
 """Features of a sentence and of a candidate in it, as plain strings: `R1=work`, `in=FLAG`, `prev=crash`.
 
-In: tokens, spans, and what is known around the sentence. Out: strings; the model hashes them. A sentence's
-own features count for all its candidates. `hints` are what the grammar of remedies reads in the same
-sentence: one more voice, whose weight is learned.
+In: tokens, spans and the sentence's context. Out: strings, which the model hashes. Sentence features apply to
+all candidates of the sentence. `hints` are the remedy grammar's readings of the same sentence: one more input
+with learned weight.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ MID_CHARS = 45
 OFFSETS = 5
 LABEL_TOKENS = 7
 
-_DUMPED = pattern(
+_IN_DUMP = pattern(
     r"(?i)vllm (?:api server |engine )?version[ :*`|(=]*v?(\d+\.\d+[\w.+]*)|LLM engine \(v?(\d+\.\d+[\w.+]*)"
 )
 _IN_TITLE = pattern(r"\bv?(0\.\d+(?:\.\d+)*(?:\.?(?:post|rc|dev)\d+)*)")
@@ -46,7 +46,7 @@ _NUMBER = pattern(r"\d+(?:\.\d+)+(?:[.+-]?[A-Za-z0-9_]+)*")
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What another reader says of a place of the sentence, in the sentence's own code points."""
+    """Another reader's label for a range of the sentence, in code points of the sentence."""
 
     start: int
     end: int
@@ -58,9 +58,9 @@ Sort = Literal["ours", "other", "change", "commit"]
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A version without a leading v, `#12345` or a commit, and its place in its sentence.
+    """A version without a leading v, `#12345` or a commit, and its range in the sentence.
 
-    `sort`: a version is vLLM's or another package's.
+    `sort`: "ours" is a version of vLLM, "other" one of another package.
     """
 
     value: str
@@ -71,7 +71,7 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What stands around a sentence."""
+    """The context of a sentence."""
 
     title: str
     heading: str = ""
@@ -79,11 +79,11 @@ class Surroundings:
     next: str = ""
     speaker: str = "reporter"
     reported: str = ""
-    """The version that the issue is about, as its environment or title has it."""
+    """The version that the issue is about, from its environment dump or title."""
 
 
 def surroundings_of(document: Document, sentences: Sequence[Sentence], at: int) -> Surroundings:
-    """What stands around one of a document's sentences; neighbours of another source are none."""
+    """Return the context of a sentence; neighbours from another source are left out."""
     sentence = sentences[at]
 
     def text_at(index: int) -> str:
@@ -103,15 +103,15 @@ def surroundings_of(document: Document, sentences: Sequence[Sentence], at: int) 
 
 @lru_cache(maxsize=2)
 def _reported_version(document: Document) -> str:
-    """The version in an environment dump or a log's first lines, else in the title; "" if there is none."""
-    for text, rule in ((document.sources["body"], _DUMPED), (document.issue.title, _IN_TITLE)):
+    """Return the version from an environment dump or log header, else from the title; "" if none."""
+    for text, rule in ((document.sources["body"], _IN_DUMP), (document.issue.title, _IN_TITLE)):
         if match := rule.search(text):
             return next(str(group) for group in match.groups() if group)
     return ""
 
 
 def sentence_features(text: str, tokens: Sequence[Token], around: Surroundings) -> Iterator[str]:
-    """What counts for every candidate of a sentence."""
+    """Yield the features shared by all candidates of a sentence."""
     kinds = [token.kind for token in tokens]
     for kind in set(kinds):
         yield f"s={kind}"
@@ -151,7 +151,7 @@ def candidate_features(
     title_words: frozenset[str],
     hints: Sequence[Hint] = (),
 ) -> Iterator[str]:
-    """What a candidate is made of, and what stands around it in its sentence."""
+    """Yield the features of a candidate and its context in the sentence."""
     start, end = span
     kinds = [token.kind for token in tokens]
 
@@ -196,12 +196,12 @@ def mention_features(
     mention: Mention,
     around: Surroundings,
 ) -> Iterator[str]:
-    """What a mention of a version or change is beside the other ones, and what its own clause holds.
+    """Yield features that compare a mention with the others of its sentence, and those of its clause.
 
     Args:
-        spans: the tokens of all mentions of the sentence, in reading order.
-        index: which of them is meant.
-        mention: the same one.
+        spans: the token ranges of all mentions of the sentence, in reading order.
+        index: the index of this mention.
+        mention: this mention.
     """
     start, end = spans[index]
     own = _version_of(tokens[start:end])
@@ -245,7 +245,7 @@ def mention_features(
 
 
 def _place_features(tokens: Sequence[Token], spans: Sequence[tuple[int, int]], index: int) -> Iterator[str]:
-    """What stands right before and behind a mention: word by word, as a label, and up to the next mention."""
+    """Yield features of the words next to a mention, of its label, and of those up to the next mention."""
     kinds = ["^"] * OFFSETS + [token.kind for token in tokens] + ["$"] * OFFSETS
     start, end = spans[index]
     for step in range(1, OFFSETS + 1):
@@ -268,7 +268,7 @@ def _place_features(tokens: Sequence[Token], spans: Sequence[tuple[int, int]], i
 
 
 def _clause_around(tokens: Sequence[Token], start: int, end: int) -> tuple[int, int]:
-    """The clause that a span stands in: up to a sign or a word of contrast on both sides."""
+    """Return the clause around a span, up to punctuation or a contrast on both sides."""
     while start > 0 and not _is_edge(tokens[start - 1], _CLAUSE_SIGNS):
         start -= 1
     while end < len(tokens) and not _is_edge(tokens[end], _CLAUSE_ENDS):
@@ -281,13 +281,13 @@ def _is_edge(token: Token, signs: frozenset[str]) -> bool:
 
 
 def _version_of(tokens: Sequence[Token]) -> str:
-    """The version that tokens hold, without what stands around it."""
+    """Return the bare version number in tokens; "" if none."""
     match = _NUMBER.search(" ".join(token.text for token in tokens))
     return match.group(0) if match else ""
 
 
 def age_of(version: str, reported: str) -> str:
-    """A version against the one that the issue is about."""
+    """Compare a version with the reported one: same, older, newer, other or unknown."""
     if not version or not reported:
         return "unknown"
     if is_same(version, reported):
@@ -296,7 +296,7 @@ def age_of(version: str, reported: str) -> str:
 
 
 def _cue_features(tokens: Sequence[Token], kinds: Sequence[str], start: int, end: int) -> Iterator[str]:
-    """The nearest words of success, failure, attempt and denial to the left and right."""
+    """Yield features of the nearest success, failure, attempt and negation words to the left and right."""
     first = _shape(tokens[start])
     for name, words in (("g", GOOD), ("x", BAD), ("t", TRIES), ("n", NEGATIONS)):
         for side, place, step in (("R", end, 1), ("L", start - 1, -1)):
@@ -346,7 +346,7 @@ def _shape(token: Token) -> str:
 
 
 def _path(between: Sequence[Token]) -> str:
-    """The way from a candidate to a cue: function words as they are, others by their sort."""
+    """Return the path from a candidate to a cue: function words verbatim, other words by class."""
     path: list[str] = []
     for token in between:
         if token.low in _FUNCTION_WORDS:

@@ -1,10 +1,10 @@
-"""The learned weights, and how candidates are judged by them.
+"""Load the learned weights and classify candidates with them.
 
-In: a sentence and what stands around it. Out: `Statement`s, each with the chance that it is so. Of one
-sentence all candidates and their outcomes compete with each other and with *nothing is stated*: a softmax
-over one sum of weights each. Whether the sentence tells of any help is judged once more, by a sum of its
-own for the likeliest candidate. Method: logistic regression over hashed features, learned by
-`app.train.statements`, which writes `weights.npz`.
+In: a sentence and its context. Out: `Statement`s with their probability. All candidates of a sentence and
+their classes compete with each other and with *nothing is stated*: a softmax over one weighted sum each.
+Whether the sentence reports any help is decided once more, by a separate sum for the likeliest candidate.
+Method: logistic regression over hashed features, learned by `app.train.statements`, which writes
+`weights.npz`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,13 +34,13 @@ from app.extract.versions import ordered
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.npz")
 ROWS = 1 << 18
-"""Rows of the table of weights; a feature's row is its checksum's lowest bits."""
+"""Rows of the weight table; a feature's row is the lowest bits of its CRC-32."""
 
 REMEDY_CLASSES = ("works", "without", "partial", "fails")
-"""`without`: it works where the candidate is left out."""
+"""`without`: it works if the candidate is left out."""
 
 FAILS = REMEDY_CLASSES.index("fails")
-"""The classes before it help; the table's column behind it holds the weights of the second opinion."""
+"""The classes before it are helpful; the table's column after it has the weights of the second opinion."""
 
 ROLE_CLASSES = ("last_working", "first_failing", "still_failing", "fixed_in", "culprit")
 
@@ -48,20 +48,20 @@ _AGES = ("unknown", "same", "older", "newer", "other")
 _SORTS: tuple[Sort, ...] = get_args(Sort)
 
 SECOND_SHARE = 0.5
-"""A further candidate of a sentence counts if it is at least so likely as the best one, relatively."""
+"""A further candidate counts if its probability is at least this share of the best one's."""
 
 MAX_STATEMENTS = 4
 
 MIN_SHARED = -6.5
-"""A sentence without hints whose own features sum up to less is not read candidate by candidate: of 85
-statements in 5,716 sentences 3 were below, of the sentences without one two thirds."""
+"""A sentence without hints whose own features sum to less is skipped. In 5,716 sentences this lost 3 of 85
+statements and skipped two thirds of the sentences without one."""
 
 Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A place in a sentence, its class, and the chance that it is meant so."""
+    """A range of a sentence, its class, and the probability of that class."""
 
     start: int
     end: int
@@ -71,10 +71,10 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weights:
-    """What was learned: a table of rows by classes, an intercept for each class, and how sums become chances.
+    """The learned weights: a table of rows by classes, an intercept for each class, and the calibration.
 
-    `calibration`: slope and intercept between the log-odds of a chance and those of being right, of what
-    fails in the last row. `opinion`: the weights of `second_opinion`.
+    `calibration`: slope and intercept from the log-odds of a raw probability to those of being right; the
+    last row is for failures. `opinion`: the weights of `second_opinion`.
     """
 
     table: Floats
@@ -83,14 +83,14 @@ class Weights:
     opinion: Floats
 
     def calibrated(self, chance: float, is_failure: bool = False) -> float:
-        """How often a statement of this chance was right on issues that were not learned from."""
+        """Return how often statements with this raw probability were right on unseen issues."""
         slope, intercept = self.calibration[-1 if is_failure else 0]
         return 1.0 / (1.0 + exp(-(slope * log_odds(chance) + intercept)))
 
 
 @lru_cache(maxsize=2)
 def load_weights(name: Literal["remedies", "roles"]) -> Weights:
-    """The learned weights; tables are kept as whole numbers and a scale."""
+    """Load the learned weights; tables are stored as integers with a scale."""
     with np.load(WEIGHTS_FILE) as data:
         table = data[name].astype(np.float32) * data[f"{name}_scale"]
         rest = (data[f"{name}_{part}"] for part in ("bias", "calibration", "opinion"))
@@ -98,7 +98,7 @@ def load_weights(name: Literal["remedies", "roles"]) -> Weights:
 
 
 def log_odds(chance: float) -> float:
-    """The logarithm of a chance's odds, kept finite."""
+    """Return the log-odds of a probability, clipped to stay finite."""
     kept = min(max(chance, 1e-6), 1.0 - 1e-6)
     return log(kept / (1.0 - kept))
 
@@ -113,7 +113,7 @@ def _row(feature: str) -> int:
 
 
 def read_statements(text: str, around: Surroundings, hints: Sequence[Hint] = ()) -> tuple[Statement, ...]:
-    """What a sentence states of changes and their outcome, the likeliest first."""
+    """Return the changes that a sentence states with their outcome, likeliest first."""
     tokens = tokenise(text) if has_cue(text.lower().replace("’", "'")) else ()
     if not may_state(tokens):
         return ()
@@ -138,7 +138,7 @@ def choose(
     sums: npt.NDArray[np.floating],
     opinion: npt.NDArray[np.floating],
 ) -> tuple[Statement, ...]:
-    """The statements among the sums of all candidates and classes; none overlaps a likelier one."""
+    """Pick the statements from the sums of all candidates and classes; none overlaps a likelier one."""
     chances = shares_of(sums)
     helps = 1.0 / (1.0 + exp(-float(opinion @ second_opinion(chances, sums))))
     any_chance = float(chances.sum())
@@ -160,7 +160,7 @@ def choose(
 
 
 def shares_of(sums: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
-    """The chance of each candidate and class; what is missing to 1 is that of nothing."""
+    """Return the softmax of each candidate and class; the remainder to 1 is *nothing is stated*."""
     sums = sums[:, : FAILS + 1]
     top = max(0.0, float(sums.max()))
     chances: npt.NDArray[np.floating] = np.exp(sums - top)
@@ -171,9 +171,9 @@ def shares_of(sums: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
 def second_opinion(
     chances: npt.NDArray[np.floating], sums: npt.NDArray[np.floating]
 ) -> npt.NDArray[np.floating]:
-    """What decides whether a sentence tells of any help: log-odds of help and failure, its own sum, and 1.
+    """Return the inputs that decide if a sentence reports help: log-odds of help and failure, own sum, 1.
 
-    Its own sum is that of the candidate that helps likeliest; candidates compete there no more.
+    The own sum is that of the likeliest helpful candidate, without competition from the others.
     """
     helping = chances[:, :FAILS].sum(axis=1)
     own = sums[helping.argmax(), FAILS + 1]
@@ -182,13 +182,13 @@ def second_opinion(
 
 @lru_cache(maxsize=64)
 def title_words(title: str) -> frozenset[str]:
-    """The kinds of a title's tokens."""
+    """Return the kinds of a title's tokens."""
     return frozenset(token.kind for token in tokenise(title))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SaidMention:
-    """A mention of a document: its sentence's number, its place among that one's, and its features."""
+    """A mention in a document: its sentence's index, its index in that sentence, and its features."""
 
     mention: Mention
     sentence: int
@@ -202,7 +202,7 @@ class SaidMention:
 def said_mentions(
     text: str, mentions: Sequence[Mention], around: Surroundings, hints: Sequence[Hint], sentence: int
 ) -> list[SaidMention]:
-    """The mentions of one sentence."""
+    """Return the mentions of one sentence with their features."""
     tokens, words = tokenise(text), title_words(around.title)
     places = [(one, span) for one in mentions if (span := covering(tokens, one.start, one.end))]
     spans = [span for _, span in places]
@@ -219,13 +219,13 @@ def said_mentions(
 
 
 def role_sums(said: Sequence[SaidMention]) -> Floats:
-    """What each mention's own sentence says for each role, against 0 for none."""
+    """Return each mention's sums for each role, from its own sentence; 0 stands for no role."""
     used = load_weights("roles")
     return np.stack([used.table[list(one.rows)].sum(axis=0) for one in said]) + used.bias
 
 
 def role_chances(sums: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
-    """The chance of each role by such sums."""
+    """Return the probability of each role from the sums of `role_sums`."""
     top = np.maximum(sums.max(axis=1, keepdims=True), 0.0)
     shares: npt.NDArray[np.floating] = np.exp(sums - top)
     shares /= shares.sum(axis=1, keepdims=True) + np.exp(-top)
@@ -235,10 +235,10 @@ def role_chances(sums: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
 def document_features(
     said: Sequence[SaidMention], sums: npt.NDArray[np.floating]
 ) -> npt.NDArray[np.floating]:
-    """What a whole document says of each mention: its own sums, and the likeliest roles of the other ones.
+    """Return document-level features of each mention: its own sums and the likeliest roles of others.
 
-    Others are: the same value elsewhere, other values of its sort, those of its sentence and of the next
-    ones, older versions and newer versions.
+    Groups of others: the same value elsewhere, other values of its sort, those in its sentence, those in the
+    adjacent sentences, older versions and newer versions.
     """
     chances = role_chances(sums)
     number = np.arange(len(said))
@@ -270,9 +270,9 @@ def document_features(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trees:
-    """Boosted trees, one for each class of each round, as arrays of rounds * classes by nodes.
+    """Boosted trees, one per round and class, as arrays of shape (rounds * classes, nodes).
 
-    A leaf leads to itself. `base`: the sums before any tree; the first class is none.
+    The children of a leaf are itself. `base`: the sums before any tree; the first class is "no role".
     """
 
     feature: npt.NDArray[np.integer]
@@ -283,7 +283,7 @@ class Trees:
     base: Floats
 
     def sums(self, features: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
-        """The sums of all classes for each row of features."""
+        """Return the sums of all classes for each row of features."""
         trees = np.arange(len(self.feature))
         at = np.zeros((len(features), len(trees)), dtype=np.int64)
         for _ in range(self.feature.shape[1] // 2):
@@ -296,20 +296,20 @@ class Trees:
 
 @lru_cache(maxsize=1)
 def load_trees() -> Trees:
-    """The learned trees that decide roles."""
+    """Load the learned trees that decide roles."""
     with np.load(WEIGHTS_FILE) as data:
         return Trees(*(data[f"trees_{name.name}"] for name in fields(Trees)))
 
 
 def decide_roles(said: Sequence[SaidMention]) -> list[tuple[str, float]]:
-    """The likeliest role of each of a document's mentions and its chance, which may be low."""
+    """Return the likeliest role of each mention in a document and its probability, which may be low."""
     if not said:
         return []
     return likeliest_roles(load_trees().sums(document_features(said, role_sums(said))))
 
 
 def likeliest_roles(sums: npt.NDArray[np.floating]) -> list[tuple[str, float]]:
-    """The likeliest role by the sums of none and all roles, and its share."""
+    """Return the likeliest role and its softmax from the sums of "no role" and all roles."""
     shares = np.exp(sums - sums.max(axis=1, keepdims=True))
     shares /= shares.sum(axis=1, keepdims=True)
     best = shares[:, 1:].argmax(axis=1)
@@ -317,6 +317,6 @@ def likeliest_roles(sums: npt.NDArray[np.floating]) -> list[tuple[str, float]]:
 
 
 def covering(tokens: Sequence[Token], start: int, end: int) -> tuple[int, int] | None:
-    """The tokens that a place lies in."""
+    """Return the range of tokens that overlap a range of code points; None if there are none."""
     inside = [index for index, token in enumerate(tokens) if token.start < end and start < token.end]
     return (inside[0], inside[-1] + 1) if inside else None

@@ -1,7 +1,7 @@
-"""A sentence as tokens: words, and the names of settings, versions and changes as one token each.
+"""Split a sentence into tokens: words, and names of settings, versions and changes as one token each.
 
-In: a text. Out: `Token`s with their places. `kind` stands for what a token names (`FLAG`, `VERSION` …), so
-that a sentence about one flag teaches something about all; a plain word is its own stem.
+In: a text. Out: `Token`s with their offsets. `kind` is the class of a name (`FLAG`, `VERSION` …), so that
+training generalises from one flag to all, or the stem of a plain word.
 """
 
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from functools import lru_cache
 from app.extract.rules.patterns import pattern
 
 MAX_TOKENS = 160
-"""A sentence is cut at 600 characters; more tokens than this are a table."""
+"""Sentences are cut at 600 characters; one with more tokens than this is a table."""
 
 NAMED = frozenset(
     ["FLAG", "ENV", "SETTING", "PIN", "VERSION", "IDENTIFIER", "COMMIT", "ISSUE", "CODE", "URL"]
 )
-"""Kinds that name something that can be set, installed or looked up."""
+"""Kinds of names that can be set, installed or looked up."""
 
 _TOKEN = pattern(
     r"`[^`\n]{1,90}`"
@@ -51,7 +51,7 @@ MIN_STEMMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token: its text, its place in the sentence, what it stands for, and its lower-case form."""
+    """A token: text, offsets in the sentence, kind, and lower-case form."""
 
     text: str
     start: int
@@ -62,7 +62,7 @@ class Token:
 
 @lru_cache(maxsize=64)
 def tokenise(text: str) -> tuple[Token, ...]:
-    """The tokens of a sentence, at most `MAX_TOKENS`."""
+    """Return the tokens of a sentence, at most `MAX_TOKENS`."""
     found: list[Token] = []
     for match in _TOKEN.finditer(text):
         word = match.group(0)
@@ -75,18 +75,18 @@ def tokenise(text: str) -> tuple[Token, ...]:
 
 @lru_cache(maxsize=1 << 15)
 def _kind(word: str) -> str:
-    """What a token names; the stem of a plain word."""
+    """Return the kind of a name, or the stem of a plain word."""
     low = word.lower().replace("’", "'")
     if word.isalpha():
         return _stem(low)
     if word[0] == "`" and len(word) > 1:
-        return _quoted(word.strip("`"))
+        return _kind_in_backticks(word.strip("`"))
     named = next((kind for kind, rule in _KINDS if rule.search(word)), "")
-    return named or (low if _PRECISION.search(low) else _figure(low) or _stem(low))
+    return named or (low if _PRECISION.search(low) else _kind_with_digits(low) or _stem(low))
 
 
-def _figure(low: str) -> str:
-    """A word with figures in it, by its sort; "" for a word without."""
+def _kind_with_digits(low: str) -> str:
+    """Return the kind of a word with digits; "" for a word without."""
     if not any(sign.isdigit() for sign in low):
         return ""
     if _COMMIT.search(low) and not low.isalpha():
@@ -94,7 +94,7 @@ def _figure(low: str) -> str:
     return "CHIP" if _CHIP.search(low) else "MIXED"
 
 
-def _quoted(inside: str) -> str:
+def _kind_in_backticks(inside: str) -> str:
     if inside.startswith("-"):
         return "FLAG"
     if _ENV.search(inside):
@@ -107,7 +107,7 @@ def _quoted(inside: str) -> str:
 
 
 def _stem(low: str) -> str:
-    """A word without its ending; short words stay."""
+    """Strip the ending of a word; short words stay unchanged."""
     if len(low) < MIN_STEMMED or not low.isalpha():
         return low
     for ending in _ENDINGS:
