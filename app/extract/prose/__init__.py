@@ -1,1 +1,1 @@
-"""What people write in sentences: regression range, stated cause and fix, mentions of other issues."""
+"""Facts read from prose: stated error, regression range, cause, fix, mentions of other issues."""

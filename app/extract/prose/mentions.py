@@ -1,14 +1,14 @@
-"""Issues and pull requests that people mention, and the relations in which they name them.
+"""Extract mentions of issues and pull requests, and their relation to the issue.
 
 In: a `Document`, or a pull request's title and body. Out: numbers of the same repository, `owner/name#n` of
-others, and the quotes; the quote's rule names the relation that the words around state (`related.duplicate`,
-`.same`, `.similar`, `.culprit`, `.fix`, or `.mention`). Only what people say is looked at: a `#4` in a log is
-a frame or a build step. The fix is the pull request of which they say that it helps, with state and release.
+others, and the quotes; the quote's rule names the relation stated around the mention (`related.duplicate`,
+`.same`, `.similar`, `.culprit`, `.fix`, or `.mention`). Logs are skipped: a `#4` there is a frame or a build
+step. The fix is the pull request that is said to help, with state and release.
 
-A pull request closes, takes back or brings back others. Closing keywords are GitHub's: close, fix and resolve
-with their forms, before `#123`, `owner/name#123` or the issue's address. GitHub's own button writes
-`Revert "title (#7)"` and `Reverts owner/name#7`; people write `Reland "…"`, `Reapply #7`. A revert of only a
-part is none: the rest may well be what fixed the failure.
+A pull request may close issues, and revert or reland others. Closing keywords are GitHub's: close, fix and
+resolve with their forms, before `#123`, `owner/name#123` or the issue's URL. GitHub's own button writes
+`Revert "title (#7)"` and `Reverts owner/name#7`; people write `Reland "…"`, `Reapply #7`. A partial revert
+does not count: the rest may be what fixed the failure.
 """
 
 from collections.abc import Iterator
@@ -25,21 +25,21 @@ from app.extract.text.document import Block, Document
 from app.extract.text.sentences import Sentence, is_request, read_sentences
 
 MIN_BARE_NUMBER = 20
-"""A bare `#7` is a list item or a step; vLLM's first issues are hardly ever meant."""
+"""A bare `#7` is a list item or a step; vLLM's first issues are hardly ever mentioned."""
 
 MAX_LINK_CHARS = 120
 MIN_SENTENCE_WORDS = 3
 RELATION_CHARS = 60
-"""How far around a number the words of its relation are looked for, within its sentence."""
+"""How many characters around a number, within its sentence, are searched for its relation."""
 SENTENCE_WORD_CHARS = 3
-"""What stands behind a full stop is a sentence if it has a word of so many letters."""
+"""The text after a full stop is a sentence if it has a word of at least this length."""
 
 _LIST = load("related")
 _NOT_BEFORE: tuple[str, ...] = tuple(_LIST["not_before"])
 _NOTHING_BEFORE: tuple[str, ...] = tuple(_LIST["issue_words"])
 _FOREIGN: tuple[str, ...] = tuple(_LIST["foreign_projects"])
 _OWN = ("vllm", "vllm issue", "vllm pr")
-"""Names of vLLM itself, which are foreign in the issues of another project."""
+"""Names of vLLM itself, which count as foreign in the issues of other projects."""
 _HASH = pattern(r"(?:^|[^\w#&/.=-])((?:[Gg][Hh]-|#)(\d{1,6}))\b")
 _FULL = pattern(r"\b([A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*)#(\d{1,6})\b")
 _URL = pattern(
@@ -55,7 +55,7 @@ _Found = tuple[str, int, int, int]
 
 
 def find_related(document: Document) -> tuple[tuple[int, ...], tuple[str, ...], tuple[Evidence, ...]]:
-    """The issues and pull requests mentioned, each once, in reading order.
+    """Return the mentioned issues and pull requests, without duplicates, in reading order.
 
     Returns:
         Numbers of the same repository without the issue's own; `owner/name#n` of other repositories;
@@ -67,7 +67,7 @@ def find_related(document: Document) -> tuple[tuple[int, ...], tuple[str, ...], 
     for block in document.blocks:
         if "#" not in block.text and "github.com/" not in block.text and "GH-" not in block.text:
             continue
-        found = _below_code(document, block, repo) if block.kind == "code" else _mentions(block.text, repo)
+        found = _after_log(document, block, repo) if block.kind == "code" else _mentions(block.text, repo)
         for name, number, start, end in found:
             span = (block.source, block.start + start, block.start + end)
             rule = f"related.{_relation(block.text, start, end)}"
@@ -82,7 +82,7 @@ def find_related(document: Document) -> tuple[tuple[int, ...], tuple[str, ...], 
 
 @lru_cache(maxsize=64)
 def foreign_words(repo: str) -> tuple[str, ...]:
-    """Words in lower case after which a bare number is another project's than that of `repo`."""
+    """Return lower-case words after which a bare number belongs to another project than `repo`."""
     name = repo.lower().rpartition("/")[2]
     words = _FOREIGN if name == "vllm" else (*_FOREIGN, *_OWN)
     return tuple(word for word in words if word.partition(" ")[0] != name)
@@ -100,14 +100,14 @@ def _mentions(text: str, repo: str) -> list[_Found]:
 
 
 def _named(rule: Any, text: str, repo: str) -> Iterator[_Found]:
-    """Mentions that name their repository."""
+    """Yield the mentions that name their repository."""
     for match in rule.finditer(text):
         name = match.group(1)
         yield (repo if name.lower() == repo else name), int(match.group(2)), match.start(), match.end()
 
 
-def _below_code(document: Document, block: Block, repo: str) -> Iterator[_Found]:
-    """Full addresses in lines of people that run on below a log without a fence."""
+def _after_log(document: Document, block: Block, repo: str) -> Iterator[_Found]:
+    """Yield full URLs in prose that follows an unfenced log in the same block."""
     above = document.sources[block.source][: block.start]
     if "github.com/" not in block.text or above.rstrip().endswith("```"):
         return
@@ -119,7 +119,7 @@ def _below_code(document: Document, block: Block, repo: str) -> Iterator[_Found]
 
 
 def _relation(text: str, start: int, end: int) -> str:
-    """What the words around a mention, within its sentence, say of it; "mention" if nothing."""
+    """Return the relation stated around a mention within its sentence; "mention" if none."""
     before = _last_sentence(text[max(0, start - RELATION_CHARS) : start].rpartition("\n")[2])
     after = text[end : end + RELATION_CHARS].partition("\n")[0].partition(". ")[0]
     words = f"{before} # {after}"
@@ -129,7 +129,7 @@ def _relation(text: str, start: int, end: int) -> str:
 
 
 def _last_sentence(text: str) -> str:
-    """What stands behind the last full stop; all of it where only a sign or an abbreviation does."""
+    """Return the text after the last full stop; all of it if only a sign or abbreviation follows."""
     last = text.rpartition(". ")[2]
     return last if any(len(word) >= SENTENCE_WORD_CHARS for word in last.split()) else text
 
@@ -157,7 +157,7 @@ _NUMBER = pattern(
 )
 _WORDS_BEFORE = 24
 _VERSION = pattern(r"\bv?(\d+\.\d+\.\d+(?:\.?(?:post|rc)\d+)?)\b")
-_TAKEN_BACK = ("however", "unfortunately", "but it still", "but the", "still,", "但是", "但")
+_RETRACTIONS = ("however", "unfortunately", "but it still", "but the", "still,", "但是", "但")
 _RANK = {"fixed": 3, "merged_unreleased": 2, "in_progress": 1}
 
 
@@ -169,7 +169,7 @@ class _StatedFix:
 
 
 def find_fix(document: Document) -> tuple[Fix | None, Evidence | None]:
-    """The fix that is reported to work best: one that was seen to help before one that was only opened."""
+    """Return the fix with the best reported state: one seen to help before one merely opened."""
     if is_request(document):
         return None, None
     best: _StatedFix | None = None
@@ -178,7 +178,7 @@ def find_fix(document: Document) -> tuple[Fix | None, Evidence | None]:
         if "#" not in sentence.text and "/pull/" not in sentence.text:
             continue
         after = sentences[order + 1] if order + 1 < len(sentences) else None
-        if after is not None and after.source == sentence.source and after.low.startswith(_TAKEN_BACK):
+        if after is not None and after.source == sentence.source and after.low.startswith(_RETRACTIONS):
             continue
         fix = _read(document, sentence, order)
         if fix is not None and (best is None or fix.rank > best.rank):
@@ -189,7 +189,7 @@ def find_fix(document: Document) -> tuple[Fix | None, Evidence | None]:
 def _read(document: Document, sentence: Sentence, order: int) -> _StatedFix | None:
     for rule in load_rule_set("stated_fix").meeting(sentence.text):
         match = rule.pattern.search(sentence.text)
-        if match is None or not (found := _name(document, sentence.text, match.span(0))):
+        if match is None or not (found := _pull_request_in(document, sentence.text, match.span(0))):
             continue
         if rule.id == "fix.submitted" and "issue" in match.group(0).lower():
             continue
@@ -199,8 +199,8 @@ def _read(document: Document, sentence: Sentence, order: int) -> _StatedFix | No
     return None
 
 
-def _name(document: Document, text: str, span: tuple[int, int]) -> str | None:
-    """The pull request that a part of a sentence names: `#1`, or `owner/name#1` of another repository."""
+def _pull_request_in(document: Document, text: str, span: tuple[int, int]) -> str | None:
+    """Return the pull request in a part of a sentence: `#1`, or `owner/name#1` of another repository."""
     own, repo = document.issue.number, document.issue.repo
     for match in _NUMBER.finditer(text):
         name = match.group(1) or match.group(3) or repo
@@ -239,12 +239,12 @@ _CLOSES = pattern(
 
 
 def closed_issues(text: str, repo: str) -> tuple[int, ...]:
-    """Numbers of the issues of `repo` that a pull request's title or body says it closes."""
+    """Return the issues of `repo` that a pull request's title or body says it closes."""
     return tuple(number for name, number in _closed(text, repo) if name.lower() == repo.lower())
 
 
 def closed_elsewhere(text: str, repo: str) -> tuple[tuple[str, int], ...]:
-    """The issues of other repositories that it says it closes, as (owner/name, number)."""
+    """Return the issues of other repositories that it says it closes, as (owner/name, number)."""
     return tuple(item for item in _closed(text, repo) if item[0].lower() != repo.lower())
 
 
@@ -261,14 +261,14 @@ def _closed(text: str, repo: str) -> tuple[tuple[str, int], ...]:
 
 _TAGS = r"^(?:\s*\[[^\]]{0,40}\]){0,4}\s*"
 _REVERT = pattern(_TAGS + r"\[?revert(?:s|ing|ed)?\]?\b", ignore_case=True)
-_AGAIN = pattern(_TAGS + r"\[?(?:re-?land|re-?apply|re-?introduce)(?:s|ing|ed)?\]?\b", ignore_case=True)
+_RELAND = pattern(_TAGS + r"\[?(?:re-?land|re-?apply|re-?introduce)(?:s|ing|ed)?\]?\b", ignore_case=True)
 _PARTLY = pattern(r"\bpartial(?:ly)?\b|\bpart of\b", ignore_case=True)
 _BODY_REVERT = pattern(
     r"(?:^|\n)\s*(?:this\s+)?reverts\s+(?:pr\s+|pull request\s+)?"
     r"(?:([\w.-]+/[\w.-]+)?#(\d{1,7})\b|https?://github\.com/([\w.-]+/[\w.-]+)/pull/(\d{1,7})\b)",
     ignore_case=True,
 )
-_BODY_AGAIN = pattern(
+_BODY_RELAND = pattern(
     r"\b(?:re-?land|re-?appl(?:y|ie)|re-?introduce)[sd]?\s+(?:of\s+)?(?:pr\s+|pull request\s+)?"
     r"(?:([\w.-]+/[\w.-]+)?#(\d{1,7})\b|https?://github\.com/([\w.-]+/[\w.-]+)/pull/(\d{1,7})\b)",
     ignore_case=True,
@@ -277,7 +277,7 @@ _NUMBER_IN_TITLE = pattern(r"#(\d{1,7})\b")
 
 
 def reverted_pull(title: str, body: str, repo: str) -> int | None:
-    """The pull request that this one takes back as a whole, or None."""
+    """Return the pull request that this one fully reverts, or None."""
     named = _REVERT.search(title) is not None
     if _PARTLY.search(title) or (not named and "revert" not in body[:MAX_BODY_CHARS].lower()):
         return None
@@ -285,10 +285,10 @@ def reverted_pull(title: str, body: str, repo: str) -> int | None:
 
 
 def relanded_pull(title: str, body: str, repo: str) -> int | None:
-    """The pull request that this one brings back, or None."""
-    if _AGAIN.search(title) is None or _PARTLY.search(title):
+    """Return the pull request that this one relands, or None."""
+    if _RELAND.search(title) is None or _PARTLY.search(title):
         return None
-    return _last_number(title) or _in_body(_BODY_AGAIN, body, repo)
+    return _last_number(title) or _in_body(_BODY_RELAND, body, repo)
 
 
 def _in_body(rule: Any, body: str, repo: str) -> int | None:
@@ -300,6 +300,6 @@ def _in_body(rule: Any, body: str, repo: str) -> int | None:
 
 
 def _last_number(title: str) -> int | None:
-    """The outermost number of a title: in `Revert "Revert "x (#7)" (#8)"` it is 8."""
+    """Return the outermost number of a title: in `Revert "Revert "x (#7)" (#8)"` it is 8."""
     found = [int(match.group(1)) for match in _NUMBER_IN_TITLE.finditer(title)]
     return found[-1] if found else None

@@ -1,8 +1,8 @@
-"""Since when it fails: which versions work, which fail, and which change is blamed.
+"""Extract the regression range: which versions work, which fail, and which change is blamed.
 
-In: a `Document`. Out: one `Regression` put together from all that people say, and the quotes. A version
-that is only the environment's is no regression: there must be one that works, or a word of change
-("since", "from … on", "still", "fixed in"). A change is a pull request, an issue's number or a commit.
+In: a `Document`. Out: one `Regression` merged from everything people say, and the quotes. A version that is
+only part of the environment is no regression: there must be one that works, or a word of change ("since",
+"from … on", "still", "fixed in"). A change is a pull request, an issue's number or a commit.
 """
 
 from collections import defaultdict
@@ -23,26 +23,26 @@ from app.extract.text.sentences import Sentence, is_request, lower, read_sentenc
 from app.extract.versions import is_before, is_same, newest, oldest, ordered, sort_key
 
 MAX_SENTENCES = 300
-"""Sentences that name versions or changes and are read; nobody needs more to report a regression."""
+"""Maximum number of sentences read that name versions or changes; more are never needed."""
 
 MAX_VERSIONS = 16
 MAX_MENTIONS = 16
-"""A sentence with more versions is a list of them, not a story."""
+"""A sentence with more is a list, not a report."""
 
 MIN_CHANCE = 0.65
-"""On 1,600 sentences not learned from, 90 of 100 roles from here on, or agreed with by a rule, were right."""
+"""On 1,600 unseen sentences, 90 % of the roles above this or confirmed by a rule were right."""
 
 MIN_BLAMED = 0.75
-"""A change that is blamed wrongly does most harm."""
+"""Stricter, because a wrongly blamed change does the most harm."""
 
 MIN_AGREED = 0.3
-"""Least chance of a role that a rule reads too."""
+"""Minimum probability of a role that a rule also finds."""
 
 UPGRADED_CHARS = 40
-"""How far before the word of upgrading the upgraded package may be named."""
+"""Maximum distance between the upgraded package's name and the upgrade verb after it."""
 
 NO_BLAME_CHARS = 24
-"""How far before the blaming words a word that takes the blame away may stand."""
+"""Maximum distance between the blaming words and a negation before them."""
 
 _LIST = load("regression")
 _VERSION_FIELDS = {
@@ -71,24 +71,24 @@ _MENTION = pattern(
     r"|\b([0-9a-f]{7,40})\b"
 )
 
-_LACKS = pattern(r"^\W{0,3}(?:do|does|did)(?:n['’]t| not) (?:contain|include|support|ship)")
-"""Behind a version: it has not yet what fails, which is no proof that it works."""
+_LACKS_FEATURE = pattern(r"^\W{0,3}(?:do|does|did)(?:n['’]t| not) (?:contain|include|support|ship)")
+"""After a version: it lacks the failing feature, which is no proof that it works."""
 
 
 _Claim = tuple[str, Evidence]
-"""A version or a change, and the words that say so."""
+"""A version or a change, and its evidence."""
 _Claims = defaultdict[str, list[_Claim]]
-"""All claims by the rules' `part`, in the order of reading."""
+"""All claims by the rules' `part`, in reading order."""
 _Decided = tuple[Mention, str, float]
-"""A mention, its likeliest role and the chance of that."""
+"""A mention, its likeliest role and the probability of that role."""
 
 
 def find_regression(
     document: Document, reported: str | None = None
 ) -> tuple[Regression | None, tuple[Evidence, ...]]:
-    """The regression range that people state; None if there is none.
+    """Return the regression range that people state; None if there is none.
 
-    What is fixed in a version older than the `reported` one is another failure.
+    A fix in a version older than the `reported` one belongs to another failure and is dropped.
     """
     if is_request(document) or is_guide(document):
         return None, ()
@@ -110,7 +110,7 @@ def find_regression(
 def read_mentions(
     document: Document,
 ) -> tuple[dict[int, tuple[Sentence, _Claims]], list[SaidMention]]:
-    """The sentences that name versions or changes, with what rules read there; and all mentions."""
+    """Return the sentences that name versions or changes with the rules' claims, and all mentions."""
     sentences = read_sentences(document)
     naming = (at for at, s in enumerate(sentences) if not s.is_proposal and _MENTION.search(s.text))
     read: dict[int, tuple[Sentence, _Claims]] = {}
@@ -125,7 +125,7 @@ def read_mentions(
 
 
 def mentions_in(sentence: Sentence) -> tuple[Mention, ...]:
-    """The versions, commits and changes that a sentence names; none if it is a list of many."""
+    """Return the versions, commits and changes in a sentence; none if it is a long list."""
     found: list[Mention] = []
     ours = {version.end - len(version.text): version for version in versions_in(sentence)}
     for match in _MENTION.finditer(sentence.text):
@@ -169,23 +169,23 @@ def _as_hints(sentence: Sentence, claims: _Claims) -> tuple[Hint, ...]:
 def _agreed(
     sentence: Sentence, by_rules: _Claims, decided: Sequence[_Decided]
 ) -> Iterator[tuple[str, _Claim]]:
-    """What rules read and the decided roles do not contradict."""
+    """Yield the rules' claims that the decided roles do not contradict."""
     for part, claims in by_rules.items():
         for value, quote in claims:
             start, role = quote.start - sentence.start, quote.field.partition(".")[2]
             same = [item for item in decided if item[0].start <= start < item[0].end]
-            if all(_is_alike(label, role) and chance >= MIN_AGREED for _, label, chance in same):
+            if all(_roles_agree(label, role) and chance >= MIN_AGREED for _, label, chance in same):
                 yield part, (value, quote)
 
 
-def _is_alike(one: str, other: str) -> bool:
+def _roles_agree(one: str, other: str) -> bool:
     return one == other or {one, other} == {"first_failing", "still_failing"}
 
 
 def _likely(
     document: Document, sentence: Sentence, decided: Sequence[_Decided], ruled: Sequence[int]
 ) -> Iterator[tuple[str, _Claim]]:
-    """The roles that are likely enough without a rule; `ruled`: where one has spoken."""
+    """Yield roles that are likely enough without a rule; `ruled`: offsets that a rule covers."""
     for mention, role, chance in decided:
         if any(mention.start <= start < mention.end for start in ruled):
             continue
@@ -194,7 +194,7 @@ def _likely(
         least = MIN_BLAMED if part == "culprit" else MIN_CHANCE
         if chance < least or not is_fit or mention.value == f"#{document.issue.number}":
             continue
-        if part == "works" and _LACKS.search(sentence.text[mention.end :]):
+        if part == "works" and _LACKS_FEATURE.search(sentence.text[mention.end :]):
             continue
         if part == "culprit" and _holds(_before(sentence, mention.start), "no_blame"):
             continue
@@ -208,17 +208,17 @@ def _before(sentence: Sentence, start: int) -> str:
 
 
 def _parts_of_change(value: str) -> tuple[str, ...]:
-    """What can be said of a change: a commit may work or fail, a pull request or an issue is only blamed."""
+    """Return the claims possible for a change: a commit may work or fail, others can only be blamed."""
     return ("culprit",) if value.startswith("#") else ("culprit", "works", "fails", "still")
 
 
 def _holds(low: str, name: str) -> bool:
-    """Whether a text in lower case holds one of the list's words of that name."""
+    """True if a lower-case text contains a word of the named list."""
     return any(word in low for word in _LIST[name])
 
 
 def _states_failure(low: str) -> bool:
-    """Whether a sentence in lower case names a failure and no cure of it."""
+    """True if a lower-case sentence names a failure and no remedy for it."""
     return _holds(low, "failure_words") and not _holds(low, "cured_words")
 
 
@@ -236,7 +236,7 @@ def _read_versions(document: Document, sentence: Sentence, claims: _Claims) -> N
             continue
         part = "still" if extra.get("still_if") and _holds(low, "still_words") else rule["part"]
         for match in rule.pattern.finditer(sentence.text):
-            for at, version in _near(sentence, versions, rule, match.start(), match.end()):
+            for at, version in _versions_at_cue(sentence, versions, rule, match.start(), match.end()):
                 if at not in taken:
                     taken.add(at)
                     span = sentence.span(version.start, version.end)
@@ -247,7 +247,7 @@ def _read_versions(document: Document, sentence: Sentence, claims: _Claims) -> N
 
 
 def _read_culprit(document: Document, sentence: Sentence, claims: _Claims) -> None:
-    """The changes that a sentence blames, at most one per rule."""
+    """Read the changes that a sentence blames, at most one per rule."""
     low = sentence.low
     for rule in load_rule_set("regression", "part", "culprit").meeting(sentence.text):
         match = rule.pattern.search(sentence.text)
@@ -258,7 +258,7 @@ def _read_culprit(document: Document, sentence: Sentence, claims: _Claims) -> No
         if rule.extra.get("needs_subject") and not _holds(low[: match.end()], "subjects"):
             continue
         for token in _TOKEN.finditer(match.group(0)):
-            value = _name_of(token.groups(), document.issue.number)
+            value = _change_in(token.groups(), document.issue.number)
             if value is not None:
                 span = sentence.span(match.start() + token.start(), match.start() + token.end())
                 quote = cite(document, "regression.culprit", value, span, rule.id, 0.8)
@@ -267,7 +267,7 @@ def _read_culprit(document: Document, sentence: Sentence, claims: _Claims) -> No
 
 
 def _read_commits(document: Document, sentence: Sentence, claims: _Claims) -> None:
-    """The commits that a sentence says to work, to fail or to fail still."""
+    """Read the commits that, according to a sentence, work, fail or still fail."""
     for rule in load_rule_set("regression", "part", *_COMMIT_FIELDS).meeting(sentence.text):
         match = rule.pattern.search(sentence.text)
         if match is None:
@@ -280,8 +280,8 @@ def _read_commits(document: Document, sentence: Sentence, claims: _Claims) -> No
             claims[rule["part"]].append((sha, quote))
 
 
-def _name_of(groups: tuple[str | None, ...], own: int) -> str | None:
-    """What a token names; None for the issue itself and for words that only look like a commit."""
+def _change_in(groups: tuple[str | None, ...], own: int) -> str | None:
+    """Return the change that a token names; None for the issue itself and for lookalikes of a commit."""
     number = groups[0] or groups[1] or groups[2]
     sha = groups[4] or groups[3]
     if number:
@@ -290,7 +290,7 @@ def _name_of(groups: tuple[str | None, ...], own: int) -> str | None:
 
 
 def _read_title(document: Document, claims: _Claims) -> None:
-    """A version that works is known: the newer one of the title fails, and it does not work itself."""
+    """Use the title: its only version does not work, and one newer than the working version fails."""
     title = document.issue.title
     versions = versions_in(Sentence(title, lower(title), "title", 0, len(title), ""))
     if len(versions) == 1:
@@ -300,7 +300,7 @@ def _read_title(document: Document, claims: _Claims) -> None:
         return
     best = newest(version for version, _ in claims["works"])
     after = [version for version in versions if is_before(best, version.text)]
-    # A rebuild of what works, beside a later release, is what works under its full name.
+    # If a later release is named too, a rebuild of the working version is the working version itself.
     for version in [one for one in after if _release_of(one.text) != _release_of(best)] or after:
         span = ("title", version.start, version.end)
         quote = cite(document, "regression.first_failing", version.text, span, "regression.title", 0.7)
@@ -308,15 +308,15 @@ def _read_title(document: Document, claims: _Claims) -> None:
 
 
 def _release_of(version: str | None) -> str | None:
-    """A version without what marks a rebuild."""
+    """Return a version without its rebuild suffix."""
     found = ordered(version)
     return found.base_version if found is not None else None
 
 
-def _near(
+def _versions_at_cue(
     sentence: Sentence, versions: list[VersionMention], rule: Rule, start: int, end: int
 ) -> Iterator[tuple[int, VersionMention]]:
-    """The versions that a cue speaks of: the one it touches, and those enumerated with it."""
+    """Yield the versions that a cue refers to: the adjacent one, and those enumerated with it."""
     reach = int(rule.extra.get("reach", 24))
     if rule["side"] == "after":
         first = next((i for i, v in enumerate(versions) if 0 <= v.start - end + 2 <= reach + 2), None)
@@ -342,7 +342,7 @@ def _near(
 
 
 def _assemble(claims: _Claims) -> tuple[Regression | None, tuple[Evidence, ...]]:
-    """The newest version that works, the oldest that fails after it, and the rest."""
+    """Merge claims: the newest working version, the oldest failing one after it, and the rest."""
     fixed = claims["fixed"][0] if claims["fixed"] else None
     culprit = claims["culprit"][0] if claims["culprit"] else None
     last, bad = _range(claims)
@@ -372,7 +372,7 @@ def _assemble(claims: _Claims) -> tuple[Regression | None, tuple[Evidence, ...]]
 
 
 def _repeats(claims: _Claims, evidence: Sequence[Evidence]) -> Iterator[Evidence]:
-    """The further places that say the same of the same version or change."""
+    """Yield the evidence that repeats a claim about the same version or change."""
     known = {(quote.field, quote.value) for quote in evidence}
     places = {(quote.source, quote.start) for quote in evidence}
     for _, quote in (claim for part in claims.values() for claim in part):
@@ -383,7 +383,7 @@ def _repeats(claims: _Claims, evidence: Sequence[Evidence]) -> Iterator[Evidence
 
 
 def _range(claims: _Claims) -> tuple[_Claim | None, list[_Claim]]:
-    """The version that worked last, and those that fail after it."""
+    """Return the last working version, and those that fail after it."""
     bad = [*claims["fails"], *claims["changed"]]
     worst = oldest(version for version, _ in bad)
     good = [item for item in claims["works"] if worst is None or is_before(item[0], worst)] or claims["works"]
@@ -394,5 +394,5 @@ def _range(claims: _Claims) -> tuple[_Claim | None, list[_Claim]]:
 
 
 def _is_up_to(version: str, last: str) -> bool:
-    """Whether a version is known to be the same as `last`, or to come before it."""
+    """True if a version is known to equal or precede `last`."""
     return is_same(version, last) or is_before(version, last)

@@ -1,6 +1,6 @@
-"""Why it fails, as people say it, and the commands with which it does.
+"""Extract stated causes, and the commands that reproduce the failure.
 
-In: a `Document`. Out: causes, stated as fact or as a guess; commands that fail and that work.
+In: a `Document`. Out: causes, as fact or hypothesis; commands that fail and that work.
 """
 
 from typing import Literal
@@ -18,7 +18,7 @@ MAX_REPRODUCTIONS = 8
 MAX_CAUSE_CHARS = 400
 MIN_CAUSE_CHARS = 20
 MIN_ANNOUNCING_WORDS = 12
-"""Of fewer words before a colon, what is behind it is the cause."""
+"""A shorter text that ends with a colon only introduces the cause."""
 
 _LIST = load("cause")
 _HEADINGS: tuple[str, ...] = tuple(_LIST["headings"])
@@ -28,9 +28,9 @@ _FAILING_SECTIONS: tuple[str, ...] = tuple(_LIST["failing_sections"])
 
 
 def find_causes(document: Document) -> tuple[tuple[Cause, Evidence], ...]:
-    """The causes that people name, in reading order, at most four.
+    """Return the causes that people name, in reading order, at most `MAX_CAUSES`.
 
-    A sentence with a word of doubt, or below a heading "hypothesis", is a `hypothesis`; else `stated`.
+    A sentence that expresses doubt, or is below a heading "hypothesis", is a `hypothesis`, else `stated`.
     """
     if is_request(document):
         return ()
@@ -58,7 +58,7 @@ def find_causes(document: Document) -> tuple[tuple[Cause, Evidence], ...]:
 
 
 def find_reproductions(document: Document) -> tuple[tuple[Reproduction, Evidence], ...]:
-    """The commands that were run, each with what came of it, as the words above them say."""
+    """Return the commands that were run with their outcome, according to the text above them."""
     if is_request(document):
         return ()
     found: dict[str, tuple[Reproduction, Evidence]] = {}
@@ -81,7 +81,7 @@ def _rule_of(sentence: Sentence) -> Rule | None:
 
 
 def _announces(text: str) -> bool:
-    """Whether the cause itself is yet to come: a few words and a colon."""
+    """True if the text only introduces a cause: a few words and a colon."""
     return text.rstrip(" *_").endswith((":", "：")) and len(text.split()) < MIN_ANNOUNCING_WORDS
 
 
@@ -91,7 +91,7 @@ def _certainty(sentence: Sentence, heading: str) -> Literal["stated", "hypothesi
 
 
 def _outcome_of(document: Document, attempt: Attempt) -> Literal["fails", "works"] | None:
-    """What a command did: its label says it, or it stands in a section on the failure."""
+    """Return a command's outcome, from its label or the heading of its section."""
     if attempt.result is not None:
         return attempt.result
     if attempt.is_workaround:

@@ -1,8 +1,8 @@
-"""The error that people name in their own sentences, where no log shows it.
+"""Read the error that people name in prose, if no log shows it.
 
-In: a `Document` in which neither log nor traceback holds an error. Out: a `ErrorRecord` with its class, its
-message only where the text quotes one, and the place where the sentence names file or function. What is
-denied, wished, only feared, or said of another failure is none.
+In: a `Document` without an error in logs and tracebacks. Out: an `ErrorRecord` with its class, its message
+if the text quotes one, and its frame if the sentence names a file or function. Errors that are negated,
+wished for, feared, or of another failure do not count.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ from app.extract.text.sentences import Sentence, is_request, read_sentences
 
 _LIST = load("stated_error")
 WORDS_BEFORE = 6
-"""How far a denial reaches: "should at least raise a clear ValueError"."""
+"""Maximum number of words between a negation and the name: "should at least raise a clear ValueError"."""
 WORDS_CLOSE = 3
 CHARS_BEHIND = 40
 MAX_MESSAGE_CHARS = 300
@@ -35,18 +35,18 @@ _LOCATES = pattern(
     r"|lies|located|caused by|leads? to|fails? (?:in|at|on)|crash(?:es|ed)? (?:in|at)|root cause|culprit"
     r"|modifying|line \d{1,6})\b"
 )
-"""Words with which a sentence says where a failure is."""
-_ANNOUNCES = pattern(
+"""Words that introduce the place of a failure."""
+_INTRODUCES_ERROR = pattern(
     r"(?i)\b(?:following|this|below|the|an|with|next) (?:\w+ )?(?:error|exception|error message|failure)s?\b"
     r"[^.]{0,80}[:：][ \t*]*$"
 )
 _TAGS = pattern(r"^(?:\[[^\]]{1,40}\][ :]*)+")
-_REFUSES = pattern(
+_REFUSAL = pattern(
     r"(?i)\bnot (?:yet |currently )?(?:supported|implemented|available|allowed|compatible)|\bunsupported\b"
     r"|\bmust be\b|\bcannot be\b"
 )
 _FUNCTION = pattern(r"(?:^|[\s`'\"(*.])([A-Za-z_]\w{2,80})\(\)")
-_BEHIND_AT = pattern(
+_AFTER_PREPOSITION = pattern(
     r"(?:^|\s)(?:at|in|from|inside|by|of|during)\s+(?:the\s+)?`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)`"
 )
 _QUOTED = pattern(
@@ -54,22 +54,22 @@ _QUOTED = pattern(
     r"(?:(?:error )?(?:message|text)|saying|that says|stating|reading)?[ ]?[:,(-]?[ ]?"
     r"(?:`([^`]{6,300})`|\"([^\"]{6,300})(?:\"|$)|'([^']{6,300})'(?:[\s).,]|$)|“([^”]{6,300})”)"
 )
-_SERVED = pattern(
+_HTTP_ERROR = pattern(
     r"\"POST [^\"\n]{1,200}\" ((?:400|422|5\d\d) [A-Z][\w -]{3,40})|(500 Internal Server Error)"
 )
-"""A refused page (GET) or a missing route (404) is no failure of the engine."""
+"""A failed POST or any 500: a refused page (GET) or missing route (404) is no failure of the engine."""
 _CLAUSE_ENDS = (";", ":", " but ", ", then ", " then ", " and then ", "(", " — ", " – ", ". ")
 _NATIVE_FILES = (".cu", ".cuh", ".cpp", ".cc", ".hpp")
-_MANY = 3
-"""Names of so many errors in one sentence are a list, no report."""
+_LIST_SIZE = 3
+"""A sentence that names this many errors is a list, not a report."""
 
 
 def find_stated_error(document: Document, *, comments: bool = False) -> ErrorRecord | None:
-    """The error that title and body name in prose, or (`comments`) the first comment that does."""
+    """Return the error named in the prose of title and body, or with `comments` in that of the comments."""
     if is_request(document):
         return None
     sources = [s for s in document.sources if s.startswith("comment:") == comments]
-    if not any(_speaks(document.sources[source].lower()) for source in sources):
+    if not any(_has_keyword(document.sources[source].lower()) for source in sources):
         return None
     found = list(_mentions(s for s in read_sentences(document) if s.source in sources))
     if not found:
@@ -84,10 +84,10 @@ def find_stated_error(document: Document, *, comments: bool = False) -> ErrorRec
 
 
 def find_stated_place(document: Document, kind: str | None) -> str | None:
-    """The place where prose says that an error of this class is raised; for a log without frames."""
+    """Return where prose says that an error of this class is raised, for a log without frames."""
     for sentence in read_sentences(document) if kind else ():
         at = sentence.text.find(kind or "")
-        if at >= 0 and not sentence.is_proposal and not _denied(sentence.low[:at], ""):
+        if at >= 0 and not sentence.is_proposal and not _is_negated(sentence.low[:at], ""):
             place = _place(sentence.text, at)
             if place is not None:
                 return place
@@ -95,7 +95,7 @@ def find_stated_place(document: Document, kind: str | None) -> str | None:
 
 
 def _located_failure(document: Document) -> str | None:
-    """The file in which a sentence of the report says that the failure happens."""
+    """Return the file in which, according to the report, the failure happens."""
     for sentence in read_sentences(document):
         if sentence.source.startswith("comment:") or sentence.is_proposal or sentence.low.endswith("?"):
             continue
@@ -108,12 +108,12 @@ def _located_failure(document: Document) -> str | None:
 
 
 def find_announced_error(document: Document) -> ErrorRecord | None:
-    """The words that stand alone in a code block below "we get the following error:"."""
+    """Return a message alone in a code block below "we get the following error:"."""
     if is_request(document):
         return None
     above = ""
     for block in document.of_source("body"):
-        if block.kind == "code" and _ANNOUNCES.search(above):
+        if block.kind == "code" and _INTRODUCES_ERROR.search(above):
             lines = [line for line in block.lines if line.text.strip(" \t`\r")]
             if 0 < len(lines) <= MAX_ANNOUNCED_LINES and _is_message(lines[0].text):
                 message = first_sentence(lines[0].text.strip()[:MAX_MESSAGE_CHARS])
@@ -123,9 +123,9 @@ def find_announced_error(document: Document) -> ErrorRecord | None:
 
 
 def _repeated_title(document: Document) -> ErrorRecord | None:
-    """A program's refusal that is both the title and all that the text says of the failure."""
+    """Return a refusal ("… is not supported") that is the title and also a line of the body."""
     title = _TAGS.sub("", document.issue.title).strip()
-    if not _REFUSES.search(title) or not _is_message(title):
+    if not _REFUSAL.search(title) or not _is_message(title):
         return None
     for block in document.of_source("body"):
         for line in block.lines:
@@ -135,16 +135,16 @@ def _repeated_title(document: Document) -> ErrorRecord | None:
 
 
 def _is_message(text: str) -> bool:
-    """Whether a line is a sentence of a program, and neither code nor a command."""
+    """True if a line is a message in words, neither code nor a command."""
     words = text.split()
     plain = sum(word.strip(".,:;!()'\"").replace("'", "").isalpha() for word in words)
     return len(words) >= MIN_MESSAGE_WORDS and plain >= 0.6 * len(words) and wrapper_rule(text) is None
 
 
 def find_served_error(document: Document) -> ErrorRecord | None:
-    """All that a log holds may be the server's answer to a request: the last resort."""
+    """Return the HTTP status that the server answered with; the last resort."""
     for text in document.sources.values():
-        found = _SERVED.search(text) if '"POST ' in text or "500 Internal" in text else None
+        found = _HTTP_ERROR.search(text) if '"POST ' in text or "500 Internal" in text else None
         if found is not None:
             words = next(group for group in found.groups() if group)
             start = text.find(words, found.start())
@@ -159,8 +159,8 @@ def _cause_at(
     return ErrorRecord(kind, message, logged, frame=frame, rule=rule)
 
 
-def _speaks(low: str) -> bool:
-    """Whether a text holds a word that a rule asks for."""
+def _has_keyword(low: str) -> bool:
+    """True if a text contains a keyword of any rule."""
     return any(word in low for rule in load_rules("stated_error") for word in rule["words"])
 
 
@@ -168,7 +168,7 @@ def _mentions(sentences: Iterable[Sentence]) -> Iterator[ErrorRecord]:
     for sentence in sentences:
         if sentence.is_proposal or (sentence.is_heading and sentence.source != "title"):
             continue
-        if not _speaks(sentence.low) or sentence.low.endswith("?"):
+        if not _has_keyword(sentence.low) or sentence.low.endswith("?"):
             continue
         yield from _of_sentence(sentence)
 
@@ -182,13 +182,13 @@ def _of_sentence(sentence: Sentence) -> Iterator[ErrorRecord]:
             cause = _cause(sentence, rule, found)
             if cause is not None:
                 kept.append((found.start(), cause))
-    if len({cause.type for _, cause in kept}) < _MANY:
+    if len({cause.type for _, cause in kept}) < _LIST_SIZE:
         yield from (cause for _, cause in sorted(kept, key=lambda item: item[0]))
 
 
 def _cause(sentence: Sentence, rule: Rule, found: Any) -> ErrorRecord | None:
     start, end = found.span()
-    if _denied(sentence.low[:start], sentence.low[end : end + CHARS_BEHIND]):
+    if _is_negated(sentence.low[:start], sentence.low[end : end + CHARS_BEHIND]):
         return None
     groups = found.groupdict()
     kind = rule["type"] or _class(groups.get("name") or "") or None
@@ -207,37 +207,37 @@ def _cause(sentence: Sentence, rule: Rule, found: Any) -> ErrorRecord | None:
 
 
 def _class(name: str) -> str:
-    """`KeyError` from "key error", any other name as written."""
+    """Return `KeyError` for "key error"; a class name unchanged."""
     if name[:1].isupper() and name.endswith(("Error", "Exception")):
         return name
     return "".join(part.capitalize() for part in name.replace("-", " ").split()) + "Error" if name else ""
 
 
-def _denied(before: str, behind: str) -> bool:
-    """Whether the words around a name say that it did not happen here."""
+def _is_negated(before: str, behind: str) -> bool:
+    """True if the words around a name say that it did not happen here."""
     for mark in _CLAUSE_ENDS:
         before = before.rpartition(mark)[2] if mark in before else before
     words = before.replace("`", " ").replace("*", " ").replace(",", " ").split()[-WORDS_BEFORE:]
     near = f" {' '.join(words)} "
     close = f" {' '.join(words[-WORDS_CLOSE:])} "
-    if _holds(near, _LIST["denied_before"]) or _holds(close, _LIST["ended_before"]):
+    if _has_word(near, _LIST["denied_before"]) or _has_word(close, _LIST["ended_before"]):
         return not any(word in near for word in _LIST["report_before"])
     return any(word in behind for word in _LIST["denied_behind"])
 
 
-def _holds(near: str, words: Iterable[str]) -> bool:
+def _has_word(near: str, words: Iterable[str]) -> bool:
     return any(f" {word} " in near for word in words)
 
 
 def _quoted(behind: str) -> str:
-    """The message quoted right behind an error's name; a single word is a name, no message."""
+    """Return the message quoted right after an error's name; "" for a single word, which is a name."""
     found = _QUOTED.match(behind)
     words = next((group for group in found.groups() if group), "") if found else ""
     return words.strip() if " " in words.strip() else ""
 
 
 def _place(text: str, start: int, *, behind: bool = False) -> str | None:
-    """The file a sentence names nearest to `start`, or nearest `behind` it, with its line or function."""
+    """Return the file nearest to `start`, or with `behind` the next one after it, with line or function."""
     files = [item for item in _FILE.finditer(text) if not _in_log_prefix(text, item.start(1))]
     if not files:
         return None
@@ -245,7 +245,7 @@ def _place(text: str, start: int, *, behind: bool = False) -> str | None:
     name, inside = str(found.group(1)), found.group(2)
     if inside or name.endswith(_NATIVE_FILES):
         return f"{name}:{inside}" if inside else name
-    functions: list[Any] = [*_FUNCTION.finditer(text), *_BEHIND_AT.finditer(text)]
+    functions: list[Any] = [*_FUNCTION.finditer(text), *_AFTER_PREPOSITION.finditer(text)]
     functions = [item for item in functions if not item.group(1).endswith((".py", "Error"))]
     if not functions:
         return name
@@ -254,5 +254,5 @@ def _place(text: str, start: int, *, behind: bool = False) -> str | None:
 
 
 def _in_log_prefix(text: str, start: int) -> bool:
-    """Whether a file stands in a logger's brackets, which name who logged and not what failed."""
+    """True if a file is in a logger's brackets, which name the logging code and not what failed."""
     return text.rfind("[", 0, start) > text.rfind(" ", 0, start) and text.find("]", start) >= 0
