@@ -19,7 +19,7 @@ from app.extract.statements.features import (
     sentence_features,
     surroundings_of,
 )
-from app.extract.statements.model import REMEDY_CLASSES, ROLE_CLASSES, SaidMention, rows_of, title_words
+from app.extract.statements.model import REMEDY_CLASSES, ROLE_CLASSES, LocatedMention, rows_of, title_words
 from app.extract.statements.tokens import NAMED, Token, tokenise
 from app.extract.text.blocks import read_document
 from app.extract.text.document import Document
@@ -52,7 +52,7 @@ class Labelled:
     gold: tuple[tuple[int, int, str], ...]
 
 
-RoleDocument = tuple[list[SaidMention], list[Labelled | None]]
+RoleDocument = tuple[list[LocatedMention], list[Labelled | None]]
 """All mentions of a document, each with its example; None if its sentence is not labelled."""
 
 
@@ -181,7 +181,7 @@ def _role_document(number: int, document: Document, labels: Sequence[dict[str, A
     return said, examples
 
 
-def _role_example(number: int, one: SaidMention, sentence: Sentence, label: dict[str, Any]) -> Labelled:
+def _role_example(number: int, one: LocatedMention, sentence: Sentence, label: dict[str, Any]) -> Labelled:
     start, end = one.mention.start, one.mention.end
     role = ""
     for left, right, stated in label.get("versions", ()):

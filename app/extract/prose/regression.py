@@ -16,7 +16,7 @@ from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, load_rule_set
 from app.extract.statements.features import Hint, Mention, surroundings_of
-from app.extract.statements.model import SaidMention, decide_roles, said_mentions
+from app.extract.statements.model import LocatedMention, decide_roles, locate_mentions
 from app.extract.text.claims import VersionMention, names_other, versions_in
 from app.extract.text.document import Document
 from app.extract.text.sentences import Sentence, is_request, lower, read_sentences
@@ -93,9 +93,9 @@ def find_regression(
     if is_request(document) or is_guide(document):
         return None, ()
     claims: _Claims = defaultdict(list)
-    sentences, said = read_mentions(document)
+    sentences, mentions = read_mentions(document)
     decided: dict[int, list[_Decided]] = defaultdict(list)
-    for one, (role, chance) in zip(said, decide_roles(said), strict=True):
+    for one, (role, chance) in zip(mentions, decide_roles(mentions), strict=True):
         decided[one.sentence].append((one.mention, role, chance))
     for at, (sentence, by_rules) in sentences.items():
         agreed = list(_agreed(sentence, by_rules, decided[at]))
@@ -109,19 +109,19 @@ def find_regression(
 
 def read_mentions(
     document: Document,
-) -> tuple[dict[int, tuple[Sentence, _Claims]], list[SaidMention]]:
+) -> tuple[dict[int, tuple[Sentence, _Claims]], list[LocatedMention]]:
     """Return the sentences that name versions or changes with the rules' claims, and all mentions."""
     sentences = read_sentences(document)
     naming = (at for at, s in enumerate(sentences) if not s.is_proposal and _MENTION.search(s.text))
     read: dict[int, tuple[Sentence, _Claims]] = {}
-    said: list[SaidMention] = []
+    mentions: list[LocatedMention] = []
     for at in islice(naming, MAX_SENTENCES):
         sentence = sentences[at]
         claims = _by_rules(document, sentence)
         read[at] = sentence, claims
-        around = surroundings_of(document, sentences, at)
-        said += said_mentions(sentence.text, mentions_in(sentence), around, _as_hints(sentence, claims), at)
-    return read, said
+        around, hints = surroundings_of(document, sentences, at), _as_hints(sentence, claims)
+        mentions += locate_mentions(sentence.text, mentions_in(sentence), around, hints, at)
+    return read, mentions
 
 
 def mentions_in(sentence: Sentence) -> tuple[Mention, ...]:

@@ -100,7 +100,7 @@ def _located_failure(document: Document) -> str | None:
         if sentence.source.startswith("comment:") or sentence.is_proposal or sentence.low.endswith("?"):
             continue
         found = _LOCATES.search(sentence.text) if _FILE.search(sentence.text) else None
-        place = _place(sentence.text, found.start(), behind=True) if found is not None else None
+        place = _place(sentence.text, found.start(), after=True) if found is not None else None
         if place is not None:
             line = _LINE.search(sentence.text)
             return f"{place}:{line.group(1)}" if line is not None and ":" not in place else place
@@ -192,11 +192,11 @@ def _cause(sentence: Sentence, rule: Rule, found: Any) -> ErrorRecord | None:
         return None
     groups = found.groupdict()
     kind = rule["type"] or _class(groups.get("name") or "") or None
-    behind = sentence.text[end : end + MAX_MESSAGE_CHARS + 60]
-    message = groups.get("message") or _quoted(behind)
-    if sentence.source == "title" and behind.startswith(": "):
-        message = message or behind[2:].partition("  ")[0].strip()
-    if kind is not None and wrapper_rule(f"{kind}: {message or behind.lstrip(' :-')}") is not None:
+    after = sentence.text[end : end + MAX_MESSAGE_CHARS + 60]
+    message = groups.get("message") or _quoted(after)
+    if sentence.source == "title" and after.startswith(": "):
+        message = message or after[2:].partition("  ")[0].strip()
+    if kind is not None and wrapper_rule(f"{kind}: {message or after.lstrip(' :-')}") is not None:
         return None
     left, right = sentence.start + start, sentence.start + end
     if message:
@@ -213,7 +213,7 @@ def _class(name: str) -> str:
     return "".join(part.capitalize() for part in name.replace("-", " ").split()) + "Error" if name else ""
 
 
-def _is_negated(before: str, behind: str) -> bool:
+def _is_negated(before: str, after: str) -> bool:
     """True if the words around a name say that it did not happen here."""
     for mark in _CLAUSE_ENDS:
         before = before.rpartition(mark)[2] if mark in before else before
@@ -222,26 +222,26 @@ def _is_negated(before: str, behind: str) -> bool:
     close = f" {' '.join(words[-WORDS_CLOSE:])} "
     if _has_word(near, _LIST["denied_before"]) or _has_word(close, _LIST["ended_before"]):
         return not any(word in near for word in _LIST["report_before"])
-    return any(word in behind for word in _LIST["denied_behind"])
+    return any(word in after for word in _LIST["denied_behind"])
 
 
 def _has_word(near: str, words: Iterable[str]) -> bool:
     return any(f" {word} " in near for word in words)
 
 
-def _quoted(behind: str) -> str:
+def _quoted(after: str) -> str:
     """Return the message quoted right after an error's name; "" for a single word, which is a name."""
-    found = _QUOTED.match(behind)
+    found = _QUOTED.match(after)
     words = next((group for group in found.groups() if group), "") if found else ""
     return words.strip() if " " in words.strip() else ""
 
 
-def _place(text: str, start: int, *, behind: bool = False) -> str | None:
-    """Return the file nearest to `start`, or with `behind` the next one after it, with line or function."""
+def _place(text: str, start: int, *, after: bool = False) -> str | None:
+    """Return the file nearest to `start`, or with `after` the next one after it, with line or function."""
     files = [item for item in _FILE.finditer(text) if not _in_log_prefix(text, item.start(1))]
     if not files:
         return None
-    found = min(files, key=lambda item: (behind and item.start(1) < start, abs(item.start(1) - start)))
+    found = min(files, key=lambda item: (after and item.start(1) < start, abs(item.start(1) - start)))
     name, inside = str(found.group(1)), found.group(2)
     if inside or name.endswith(_NATIVE_FILES):
         return f"{name}:{inside}" if inside else name

@@ -164,9 +164,9 @@ def _right(clause: Clause, start: int, rule: Rule) -> Iterator[_NearCue]:
         word, at = _link_end(link, start)
         yield from _at(clause, at, len(text), word)
         for further in list(_LINK_LEFT.finditer(text[at:]))[:MAX_LINKS]:
-            word, behind = _link_end(further, at)
+            word, after = _link_end(further, at)
             if word not in _WEAK_LINKS:  # "it works for all prompts when X is set"
-                yield from _at(clause, behind, len(text), word)
+                yield from _at(clause, after, len(text), word)
         return
     near = [change for change in clause.changes if start <= change.start <= start + MAX_LOOSE_GAP]
     if near:

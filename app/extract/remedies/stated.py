@@ -142,8 +142,8 @@ def _without(sentence: Sentence, item: RemedyStatement) -> RemedyStatement:
     """
     if item.outcome == "fails" or not _is_in(sentence, item):
         return item
-    before, behind = sentence.text[: item.start - sentence.start], sentence.text[item.end - sentence.start :]
-    if is_unset(behind):
+    before, after = sentence.text[: item.start - sentence.start], sentence.text[item.end - sentence.start :]
+    if is_unset(after):
         kinds = {token.kind for token in tokenise(before)}
         return replace(item, without=not kinds & BAD or bool(kinds & GOOD))
     return replace(item, without=True) if is_left_out(before) else item

@@ -78,18 +78,18 @@ def is_left_out(before: str) -> bool:
     return match is not None and not _LEADING.search(match.group(0))
 
 
-def is_unset(behind: str) -> bool:
+def is_unset(after: str) -> bool:
     """True if the text after a change removes it: "it works when `--a` is not set"."""
-    return _UNSET.search(behind) is not None
+    return _UNSET.search(after) is not None
 
 
-def is_part(before: str, action: str, behind: str) -> bool:
+def is_part(before: str, action: str, after: str) -> bool:
     """True if more was changed than the action says: "with tp=2, pp=2", "`--a` and `--b`", "0.9.*".
 
     Another setting named before it, unless in contrast to it, was changed too: "I set --a, which works with
     --b".
     """
-    if behind.startswith((".*", ".x")):
+    if after.startswith((".*", ".x")):
         return True
     own = {_setting(token) for token in tokenise(action) if token.kind in _SETTINGS}
     named_before = tokenise(before) if own else ()
@@ -97,7 +97,7 @@ def is_part(before: str, action: str, behind: str) -> bool:
         token.low in _CONTRASTS or token.kind in BAD or _setting(token) in own for token in named_before
     ):
         return True
-    left, right = before.rstrip(_MARKS)[-MAX_NEAR_CHARS:], behind.lstrip(_MARKS)[:MAX_NEAR_CHARS]
+    left, right = before.rstrip(_MARKS)[-MAX_NEAR_CHARS:], after.lstrip(_MARKS)[:MAX_NEAR_CHARS]
     near = tokenise(left)[-2:], tokenise(right)[:2]
     pairs = (near[0][::-1], near[1])
     return any(len(pair) > 1 and pair[0].low in _JOINERS and pair[1].kind in _SETTINGS for pair in pairs)

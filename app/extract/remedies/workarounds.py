@@ -76,7 +76,7 @@ def _find_kept(document: Document) -> tuple[_Kept, ...]:
 
 
 def _of_sentences(document: Document, *, own_only: bool) -> Iterator[RemedyStatement]:
-    """Yield the remedies of all sentences; in proposals and requests only what the author does himself."""
+    """Yield the remedies of all sentences; in proposals and requests only what the authors did themselves."""
     title = document.issue.title
     is_guide = bool(grammar("guide").search(title))
     previous: Sentence | None = None
@@ -235,8 +235,8 @@ def _command(remedy: RemedyStatement, action: str, sentence: Sentence | None) ->
     start = remedy.start - sentence.start
     ours = [start <= version.start < start + len(action) for version in versions_in(sentence)]
     is_other = bool(ours) and not any(ours)
-    before, behind = sentence.text[:start], sentence.text[start + len(action) :]
-    is_less = is_part(before, action, behind) or grammar("doubt").search(f"{before} _ {behind}")
+    before, after = sentence.text[:start], sentence.text[start + len(action) :]
+    is_less = is_part(before, action, after) or grammar("doubt").search(f"{before} _ {after}")
     return None if is_other or is_less else command_of(action, is_ours=any(ours))
 
 

@@ -187,7 +187,7 @@ def title_words(title: str) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SaidMention:
+class LocatedMention:
     """A mention in a document: its sentence's index, its index in that sentence, and its features."""
 
     mention: Mention
@@ -199,29 +199,29 @@ class SaidMention:
     rows: tuple[int, ...]
 
 
-def said_mentions(
+def locate_mentions(
     text: str, mentions: Sequence[Mention], around: Surroundings, hints: Sequence[Hint], sentence: int
-) -> list[SaidMention]:
+) -> list[LocatedMention]:
     """Return the mentions of one sentence with their features."""
     tokens, words = tokenise(text), title_words(around.title)
     places = [(one, span) for one in mentions if (span := covering(tokens, one.start, one.end))]
     spans = [span for _, span in places]
     shared = list(sentence_features(text, tokens, around)) if places else []
-    found: list[SaidMention] = []
+    found: list[LocatedMention] = []
     for index, (one, span) in enumerate(places):
         own = candidate_features(text, tokens, span, words, hints)
         beside = mention_features(tokens, spans, index, one, around)
         rows = tuple(rows_of((*shared, *own, *beside)))
         labels = frozenset(hint.label for hint in hints if hint.start < one.end and one.start < hint.end)
         age = age_of(one.value, around.reported)
-        found.append(SaidMention(one, sentence, index, len(places), age, labels, rows))
+        found.append(LocatedMention(one, sentence, index, len(places), age, labels, rows))
     return found
 
 
-def role_sums(said: Sequence[SaidMention]) -> Floats:
+def role_sums(mentions: Sequence[LocatedMention]) -> Floats:
     """Return each mention's sums for each role, from its own sentence; 0 stands for no role."""
     used = load_weights("roles")
-    return np.stack([used.table[list(one.rows)].sum(axis=0) for one in said]) + used.bias
+    return np.stack([used.table[list(one.rows)].sum(axis=0) for one in mentions]) + used.bias
 
 
 def role_chances(sums: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
@@ -233,7 +233,7 @@ def role_chances(sums: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
 
 
 def document_features(
-    said: Sequence[SaidMention], sums: npt.NDArray[np.floating]
+    mentions: Sequence[LocatedMention], sums: npt.NDArray[np.floating]
 ) -> npt.NDArray[np.floating]:
     """Return document-level features of each mention: its own sums and the likeliest roles of others.
 
@@ -241,15 +241,15 @@ def document_features(
     adjacent sentences, older versions and newer versions.
     """
     chances = role_chances(sums)
-    number = np.arange(len(said))
-    sentence = np.array([one.sentence for one in said])
-    value = np.array([one.mention.value for one in said])
-    sort = np.array([one.mention.sort for one in said])
-    placed = [ordered(one.mention.value) if "." in one.mention.value else None for one in said]
+    number = np.arange(len(mentions))
+    sentence = np.array([one.sentence for one in mentions])
+    value = np.array([one.mention.value for one in mentions])
+    sort = np.array([one.mention.sort for one in mentions])
+    placed = [ordered(one.mention.value) if "." in one.mention.value else None for one in mentions]
     places = {version: at for at, version in enumerate(sorted({one for one in placed if one is not None}))}
     place = np.array([-1 if version is None else places[version] for version in placed])
     rows: list[list[float]] = []
-    for at, one in enumerate(said):
+    for at, one in enumerate(mentions):
         apart, same = number != at, value == value[at]
         other = ~same & (sort == sort[at])
         older = other & (place >= 0) & (place < place[at])
@@ -264,7 +264,7 @@ def document_features(
             ]
         row += [float(role in one.hints) for role in ROLE_CLASSES]
         row += [float(one.age == age) for age in _AGES] + [float(one.mention.sort == it) for it in _SORTS]
-        rows.append([*row, one.index, one.beside, one.sentence, len(said)])
+        rows.append([*row, one.index, one.beside, one.sentence, len(mentions)])
     return np.array(rows)
 
 
@@ -301,11 +301,11 @@ def load_trees() -> Trees:
         return Trees(*(data[f"trees_{name.name}"] for name in fields(Trees)))
 
 
-def decide_roles(said: Sequence[SaidMention]) -> list[tuple[str, float]]:
+def decide_roles(mentions: Sequence[LocatedMention]) -> list[tuple[str, float]]:
     """Return the likeliest role of each mention in a document and its probability, which may be low."""
-    if not said:
+    if not mentions:
         return []
-    return likeliest_roles(load_trees().sums(document_features(said, role_sums(said))))
+    return likeliest_roles(load_trees().sums(document_features(mentions, role_sums(mentions))))
 
 
 def likeliest_roles(sums: npt.NDArray[np.floating]) -> list[tuple[str, float]]:

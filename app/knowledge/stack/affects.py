@@ -19,9 +19,9 @@ from app.knowledge.stack.features import (
     TITLED_OPTIONS,
     USUAL_OPTIONS,
     differences_of_run,
+    doubt_sentence,
     features_of,
     has_feature,
-    in_doubt,
 )
 from app.knowledge.stack.models import (
     CLASS,
@@ -218,7 +218,7 @@ def _readers_of(title: str) -> tuple[_Reader, ...]:
     return tuple(dict.fromkeys(readers[at] for at in sorted(found.Match(title) or ())))
 
 
-def fit_of_run(stack: Stack, case: FailureCase, text: str, found: Fit) -> Fit:
+def refine_fit(stack: Stack, case: FailureCase, text: str, found: Fit) -> Fit:
     """Refine the answer `found` with the text of the report."""
     if (mine := stack_form(stack)) and mine in {match[0].upper() for match in FORM.finditer(text)}:
         read = fit(stack, case, is_in_form=True)  # the text names the stack's quantization
@@ -370,7 +370,7 @@ def _feature(stack: Stack, row: dict[str, Any], title: str) -> Fit:
     if is_on is None:
         weight = 0 if row.get("is_apart") else STRONG
         is_of_requests = bool(row.get("is_software") and row.get("asked"))
-        return Fit("unknown", in_doubt(row, title), weight, is_near=is_of_requests)
+        return Fit("unknown", doubt_sentence(row, title), weight, is_near=is_of_requests)
     if not is_on:
         return Fit("no", f"it needs {name}, which yours has not")
     is_sign = "on" in row and not row.get("is_common")

@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 from app.extract.facts import Facts
 from app.extract.redact import mask_secrets
 from app.knowledge.fix.state import fix_truths, is_vllm
-from app.knowledge.stack.affects import fit, fit_of_run
+from app.knowledge.stack.affects import fit, refine_fit
 from app.knowledge.stack.stack import Stack
-from app.knowledge.stack.standing import Affects, FailureCase, Fit, judged, standing
+from app.knowledge.stack.standing import Affects, FailureCase, Fit, combine_answers, standing
 from app.store.derived.clusters import find_clusters, members_of
 from app.store.derived.facts import values_in_titles
 from app.store.derived.readings import find_facts_without_evidence
@@ -77,13 +77,13 @@ def _named(title: str, titled: Sequence[str], read: Sequence[str]) -> tuple[str,
     )
 
 
-def with_runs(
+def refine_fits(
     session: Session, repo_id: int, stack: Stack, cases: Mapping[int, StoredCase], found: Mapping[int, Fit]
 ) -> dict[int, Fit]:
     """Refine the answers in `found` with the texts of the reports that may apply."""
     seeming = [number for number in cases if found[number].answer == "yes" or found[number].is_near]
     runs = {
-        issue.number: fit_of_run(stack, cases[issue.number].case, issue.body, found[issue.number])
+        issue.number: refine_fit(stack, cases[issue.number].case, issue.body, found[issue.number])
         for issue in find_issues(session, repo_id, seeming)
     }
     return {number: runs.get(number, found[number]) for number in cases}
@@ -99,10 +99,10 @@ def affects_issues(store: Store, repo: str, stack: Stack, numbers: tuple[int, ..
             return dict.fromkeys(numbers, NOT_OF_VLLM)
         cases = load_cases(session, repo_id, repo, numbers)
         fits = {number: fit(stack, stored.case) for number, stored in cases.items()}
-        fits = with_runs(session, repo_id, stack, cases, fits)
+        fits = refine_fits(session, repo_id, stack, cases, fits)
     answers = dict.fromkeys(numbers, NO_FAILURE)
     for number, stored in cases.items():
-        answer = judged(standing(stack.vllm, stored.case), fits[number])
+        answer = combine_answers(standing(stack.vllm, stored.case), fits[number])
         answers[number] = Affects(state=answer.state, reason=mask_secrets(answer.reason))
     return answers
 

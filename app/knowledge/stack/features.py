@@ -189,7 +189,7 @@ def _features_by_option() -> dict[str, tuple[dict[str, Any], ...]]:
     return {name: tuple(rows) for name, rows in found.items()}
 
 
-def in_doubt(row: dict[str, Any], title: str) -> str:
+def doubt_sentence(row: dict[str, Any], title: str) -> str:
     """Return the sentence for a feature that the title names and the stack may or may not have."""
     words = dict.fromkeys(found[0].replace("`", "").strip() for found in row["title"].finditer(title))
     return str(row.get("doubt") or "it matters if yours has {name}").format(

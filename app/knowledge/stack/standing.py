@@ -61,7 +61,7 @@ class Fit:
     """An answer to one of the two questions, with its reason.
 
     `weight`: weight of one sign; in a combined answer the sum of what agrees minus the unknowns.
-    For "unknown": `agrees` says in words what agrees all the same; `missing` counts the unknowns.
+    For "unknown": `agrees` describes what agrees anyway; `missing` counts the unknowns.
     """
 
     answer: Fails
@@ -73,7 +73,7 @@ class Fit:
     missing: int = 1
 
 
-def judged(version: Fit, of_the_stack: Fit | None = None) -> Affects:
+def combine_answers(version: Fit, of_the_stack: Fit | None = None) -> Affects:
     """Combine both answers; without the second, only the version decides."""
     fits = [fit for fit in (version, of_the_stack) if fit is not None]
     for answer, state in _DECISIVE:

@@ -26,9 +26,9 @@ from app.knowledge.markdown import render_markdown
 from app.knowledge.possible_versions import REPORTED, check_possible
 from app.knowledge.remedies import Remedy, remedies_of
 from app.knowledge.stack.affects import fit, generation_of
-from app.knowledge.stack.cases import StoredCase, cases_of, with_runs
+from app.knowledge.stack.cases import StoredCase, cases_of, refine_fits
 from app.knowledge.stack.stack import Stack
-from app.knowledge.stack.standing import NEAR_MINORS, STRONG, Affects, Fit, judged, line_of, standing
+from app.knowledge.stack.standing import NEAR_MINORS, STRONG, Affects, Fit, combine_answers, line_of, standing
 from app.match.search.agreement import model_family
 from app.store.derived.cluster_queries import cluster_sizes
 from app.store.derived.clusters import cluster_of
@@ -114,7 +114,7 @@ class _Known:
     reports: int
 
     def affects(self, version: str) -> Affects:
-        return judged(self.standings[version], self.of_the_stack)
+        return combine_answers(self.standings[version], self.of_the_stack)
 
     def may_affect(self, version: str, since: str | None = None) -> bool:
         """True if the version has the failure and it may apply to the stack.
@@ -182,8 +182,8 @@ def compare_versions(
     clean = _newest_clean(failures, one, releases)
     verdict, reasons = None, _overview(totals, one, other, are_fixes_known=not missing)
     if stack:
-        cured = sum(_remedy(repo, item) is not None for item, _ in found["breaks"])
-        verdict, reasons = _verdict(totals, cured, one, other, clean)
+        with_remedy = sum(_remedy(repo, item) is not None for item, _ in found["breaks"])
+        verdict, reasons = _verdict(totals, with_remedy, one, other, clean)
     if missing:
         reasons = (*reasons, _without_fixes(missing, totals["fixed"]))
     return Upgrade(
@@ -269,7 +269,7 @@ def _load(
             or standings[number][goal].answer == "yes"
             or standings[number][goal].is_near
         }
-        fits |= with_runs(session, repo_id, stack, read, fits)
+        fits |= refine_fits(session, repo_id, stack, read, fits)
     groups, sizes = cluster_of(session, repo_id, failing), cluster_sizes(session, repo_id, list(failing))
     known = [
         _Known(
@@ -436,15 +436,15 @@ def _unreported(reported: Sequence[Facts], version: str, stack: Stack) -> tuple[
 
 
 def _verdict(
-    totals: Mapping[str, int], cured: int, one: str, other: str, clean: str | None
+    totals: Mapping[str, int], with_remedy: int, one: str, other: str, clean: str | None
 ) -> tuple[Verdict, tuple[str, ...]]:
-    """Return verdict and reasons; `cured` is the number of breaks with a remedy."""
+    """Return verdict and reasons; `with_remedy` is the number of breaks with a remedy."""
     fixed, breaks, still = (totals[name] for name in ("fixed", "breaks", "still_open"))
     reasons = []
     if fixed:
         reasons.append(f"{plural(fixed, 'failure')} of your stack {_is_are(fixed)} fixed on the way.")
     if breaks:
-        with_cure = f", {cured} of them with a remedy" if cured else ", without a known remedy"
+        with_cure = f", {with_remedy} of them with a remedy" if with_remedy else ", without a known remedy"
         reasons.append(f"{plural(breaks, 'failure')} of your stack began after {one}{with_cure}.")
     if still:
         reasons.append(f"{plural(still, 'failure')} {_is_are(still)} open on both.")
@@ -454,7 +454,7 @@ def _verdict(
         reasons.append(f"Nothing stored says that {other} mends or breaks anything for you.")
     verdict: Verdict = "upgrade" if fixed else "nothing_known"
     if breaks:
-        verdict = "upgrade_with_remedy" if cured == breaks else "wait"
+        verdict = "upgrade_with_remedy" if with_remedy == breaks else "wait"
     return verdict, tuple(reasons)
 
 

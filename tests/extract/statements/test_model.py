@@ -15,10 +15,10 @@ from app.extract.statements.model import (
     decide_roles,
     document_features,
     load_weights,
+    locate_mentions,
     log_odds,
     read_statements,
     role_sums,
-    said_mentions,
 )
 
 BUG = Surroundings("[Bug]: server hangs with CUDA graphs", previous="The server hangs at startup.")
@@ -58,7 +58,7 @@ def test_a_version_has_the_role_that_its_clause_gives() -> None:
         Mention(version, text.index(version), text.index(version) + 5, "ours")
         for version in ("0.6.1", "0.6.2")
     ]
-    said = said_mentions(text, mentions, BUG, (), 0)
+    said = locate_mentions(text, mentions, BUG, (), 0)
     assert [role for role, _ in decide_roles(said)] == ["last_working", "first_failing"]
 
 
@@ -68,8 +68,8 @@ def test_a_mention_knows_what_the_rest_of_the_document_says_of_others() -> None:
         Mention(version, text.index(version), text.index(version) + 5, "ours")
         for version in ("0.6.1", "0.6.2")
     ]
-    alone = said_mentions("vLLM 0.6.3", [Mention("0.6.3", 5, 10, "ours")], BUG, (), 7)
-    said = [*said_mentions(text, mentions, BUG, (), 0), *alone]
+    alone = locate_mentions("vLLM 0.6.3", [Mention("0.6.3", 5, 10, "ours")], BUG, (), 7)
+    said = [*locate_mentions(text, mentions, BUG, (), 0), *alone]
     sums = role_sums(said)
     together, apart = document_features(said, sums)[-1], document_features(alone, sums[-1:])[-1]
     assert list(together[:5]) == list(apart[:5])

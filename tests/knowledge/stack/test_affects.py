@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from app.extract.facts import Workaround
-from app.knowledge.stack.affects import fit, fit_of_run, vendor_of
+from app.knowledge.stack.affects import fit, refine_fit, vendor_of
 from app.knowledge.stack.stack import Stack, parse_stack
-from app.knowledge.stack.standing import Affects, FailureCase, judged, standing
+from app.knowledge.stack.standing import Affects, FailureCase, combine_answers, standing
 from tests.knowledge.stack.conftest import FIXED, SPAN, case
 
 MINE = "0.21.0~H100~Qwen/Qwen3-30B-A3B~--tensor-parallel-size 4 --enable-lora"
@@ -22,7 +22,7 @@ def mine(text: str = MINE) -> Stack:
 
 
 def affects(stack: Stack, given: FailureCase) -> Affects:
-    return judged(standing(stack.vllm, given), fit(stack, given))
+    return combine_answers(standing(stack.vllm, given), fit(stack, given))
 
 
 ALIKE = ("Qwen3-30B-A3B",)
@@ -117,7 +117,7 @@ def test_the_run_of_the_report_must_be_one_like_it(text: str, reason: str | None
     given = case("LoRA fails", models=ALIKE)
     given = replace(given, facts=given.facts.model_copy(update={"workarounds": (tried,)}))
     before = fit(mine(), given)
-    found = fit_of_run(mine(), given, text, before)
+    found = refine_fit(mine(), given, text, before)
     assert found == before if reason is None else reason in found.reason and found.weight < before.weight
 
 
@@ -130,7 +130,7 @@ def test_the_kind_of_speculation_must_be_the_same() -> None:
 
 def near(stack: Stack, given: FailureCase, text: str = "") -> bool:
     found = fit(stack, given)
-    return (fit_of_run(stack, given, text, found) if text else found).is_near
+    return (refine_fit(stack, given, text, found) if text else found).is_near
 
 
 def test_all_that_is_not_known_is_named_beside_what_agrees() -> None:
@@ -139,7 +139,7 @@ def test_all_that_is_not_known_is_named_beside_what_agrees() -> None:
     assert (found.answer, found.is_near, found.missing) == ("unknown", True, 1)
     assert found.agrees == "of LoRA adapters, as yours; with Qwen/Qwen3-30B-A3B"
     assert found.reason == "it matters if your requests ask for structured outputs"
-    read = fit_of_run(mine(), given, "VLLM_NEW_THING=1 vllm serve m", found)
+    read = refine_fit(mine(), given, "VLLM_NEW_THING=1 vllm serve m", found)
     assert read.reason.startswith(f"{found.reason}; the report sets VLLM_NEW_THING")
     assert (read.is_near, read.missing) == (True, 2)
 
@@ -222,7 +222,7 @@ def test_another_generation_in_the_title_is_another_model() -> None:
 def test_what_title_and_text_name_is_a_condition(title: str, text: str, reason: str | None) -> None:
     named = tuple(word for word in title.split() if "/" in word)
     given = case(title, version="0.7.3", models=named or ALIKE, titled_models=named)
-    found = fit_of_run(mine(), given, text, fit(mine(), given))
+    found = refine_fit(mine(), given, text, fit(mine(), given))
     assert reason is None or reason in found.reason, found
     assert reason is not None or found.answer == "yes"
 
@@ -258,7 +258,7 @@ def test_the_number_of_gpus_in_a_title_is_the_stack_s(title: str, answer: str) -
 )
 def test_a_clause_that_says_when_it_fails_is_a_condition(title: str, text: str, said: str | None) -> None:
     given = case(title, models=ALIKE)
-    found = fit_of_run(mine(), given, text, fit(mine(), given))
+    found = refine_fit(mine(), given, text, fit(mine(), given))
     assert (said in found.reason) if said else ("says" not in found.reason and found.answer == "yes")
 
 
@@ -372,8 +372,8 @@ def test_the_parser_of_the_report_s_run_decides_where_the_failure_is_of_tools() 
     stack = mine("0.21.0~H100~Qwen/Qwen3-8B~--tool-call-parser hermes --enable-auto-tool-choice")
     given = case("Tool calls fail", models=("Qwen/Qwen3-8B",))
     run = "vllm serve m --tool-call-parser qwen3_coder"
-    assert fit_of_run(stack, given, run, fit(stack, given)).answer == "unknown"
-    assert fit_of_run(stack, given, run.replace("qwen3_coder", "hermes"), fit(stack, given)).answer == "yes"
+    assert refine_fit(stack, given, run, fit(stack, given)).answer == "unknown"
+    assert refine_fit(stack, given, run.replace("qwen3_coder", "hermes"), fit(stack, given)).answer == "yes"
 
 
 @pytest.mark.parametrize(("gpu", "answer"), [("MI300X", "yes"), ("MI355X", "unknown")])
@@ -415,5 +415,5 @@ def test_several_gpus_of_a_run_decide_where_kernels_may() -> None:
     stack = mine("0.21.0~H100~Qwen/Qwen3-30B-A3B~--enable-lora --tool-call-parser hermes")
     for title, answer in (("LoRA fails", "unknown"), ("LoRA tool calls fail", "yes")):
         given = case(title, models=ALIKE)
-        run = fit_of_run(stack, given, "vllm serve x --tensor-parallel-size 8", fit(stack, given))
+        run = refine_fit(stack, given, "vllm serve x --tensor-parallel-size 8", fit(stack, given))
         assert run.answer == answer, (title, run)
