@@ -195,7 +195,7 @@ def _read(document: Document, sentence: Sentence, order: int) -> _StatedFix | No
             continue
         if rule["state"] == "no":
             return None
-        return _stated(document, sentence, rule, found, order)
+        return _as_stated_fix(document, sentence, rule, found, order)
     return None
 
 
@@ -214,7 +214,7 @@ def _pull_request_in(document: Document, text: str, span: tuple[int, int]) -> st
     return None
 
 
-def _stated(document: Document, sentence: Sentence, rule: Rule, name: str, order: int) -> _StatedFix:
+def _as_stated_fix(document: Document, sentence: Sentence, rule: Rule, name: str, order: int) -> _StatedFix:
     state = cast("FixState", rule["state"])
     version: Any = _VERSION.search(sentence.text) if rule.extra.get("releases") else None
     released = version.group(1) if version else None

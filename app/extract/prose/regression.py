@@ -98,7 +98,7 @@ def find_regression(
     for one, (role, chance) in zip(mentions, decide_roles(mentions), strict=True):
         decided[one.sentence].append((one.mention, role, chance))
     for at, (sentence, by_rules) in sentences.items():
-        agreed = list(_agreed(sentence, by_rules, decided[at]))
+        agreed = list(_confirmed(sentence, by_rules, decided[at]))
         ruled = [quote.start - sentence.start for _, (_, quote) in agreed]
         for part, claim in (*agreed, *_likely(document, sentence, decided[at], ruled)):
             claims[part].append(claim)
@@ -166,7 +166,7 @@ def _as_hints(sentence: Sentence, claims: _Claims) -> tuple[Hint, ...]:
     return tuple(hints)
 
 
-def _agreed(
+def _confirmed(
     sentence: Sentence, by_rules: _Claims, decided: Sequence[_Decided]
 ) -> Iterator[tuple[str, _Claim]]:
     """Yield the rules' claims that the decided roles do not contradict."""

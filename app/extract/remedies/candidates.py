@@ -96,9 +96,9 @@ def _candidates_of_cue(
 ) -> Iterator[CandidateRemedy]:
     places: list[tuple[str, _NearCue]] = []
     if rule["side"] != "left":
-        places += [("right", near) for near in _right(clause, span[1], rule)]
+        places += [("right", near) for near in _after_cue(clause, span[1], rule)]
     if rule["side"] != "right":
-        places += [("left", near) for near in _left(clause, span[0])]
+        places += [("left", near) for near in _before_cue(clause, span[0])]
     for where, near in places:
         if near.shape not in _UNFIT[rule["demand"]] and _is_possible(clause, near, span):
             yield _candidate(sentence, clause, rule, where, near, span)
@@ -150,11 +150,11 @@ def _link_end(link: Any, offset: int = 0) -> tuple[str, int]:
     return word, offset + (link.start(1) if word == "without" else link.end(1))
 
 
-def _right(clause: Clause, start: int, rule: Rule) -> Iterator[_NearCue]:
+def _after_cue(clause: Clause, start: int, rule: Rule) -> Iterator[_NearCue]:
     """Yield changes after a cue: linked by "with", "when", "after", or merely close."""
     text = clause.text
     if rule.extra.get("link"):
-        yield from _at(clause, start, len(text), "direct")
+        yield from _in_range(clause, start, len(text), "direct")
         return
     link = _LINK_RIGHT.search(text[start:])
     if link and link.group(1).lower() == "for":
@@ -162,24 +162,24 @@ def _right(clause: Clause, start: int, rule: Rule) -> Iterator[_NearCue]:
         start, link = (start + link.end(1), closer) if closer else (start, link)
     if link:
         word, at = _link_end(link, start)
-        yield from _at(clause, at, len(text), word)
+        yield from _in_range(clause, at, len(text), word)
         for further in list(_LINK_LEFT.finditer(text[at:]))[:MAX_LINKS]:
             word, after = _link_end(further, at)
             if word not in _WEAK_LINKS:  # "it works for all prompts when X is set"
-                yield from _at(clause, after, len(text), word)
+                yield from _in_range(clause, after, len(text), word)
         return
     near = [change for change in clause.changes if start <= change.start <= start + MAX_LOOSE_GAP]
     if near:
         yield _NearCue(near[0], "strong", "loose")
 
 
-def _left(clause: Clause, end: int) -> Iterator[_NearCue]:
+def _before_cue(clause: Clause, end: int) -> Iterator[_NearCue]:
     """Yield changes before a cue: its subject, or linked by "with", "when", "after"."""
     text = clause.text[:end]
     for link in list(_LINK_LEFT.finditer(text))[-MAX_LINKS:]:
         word, at = _link_end(link)
         tail = grammar("tail_subject").search(text[at:])
-        yield from _at(clause, at, at + tail.start() if tail else end, word)
+        yield from _in_range(clause, at, at + tail.start() if tail else end, word)
     yield from _subject(clause, end)
 
 
@@ -209,7 +209,7 @@ def _subject(clause: Clause, end: int) -> Iterator[_NearCue]:
         yield from _action_or_words(clause, phrase, start, end, "subject")
 
 
-def _at(clause: Clause, start: int, end: int, link: str) -> Iterator[_NearCue]:
+def _in_range(clause: Clause, start: int, end: int, link: str) -> Iterator[_NearCue]:
     """Yield the change in a range: a setting, something disabled, an action, or plain words."""
     text = clause.text
     if grammar("no_trouble").search(text[start:end]):

@@ -83,8 +83,8 @@ def read_remedies(sentence: Sentence, previous: Sentence | None = None) -> tuple
         if denial:
             remedies = [_remedy(sentence, c, "fails", denial.rule, FAILED_CHANCE) for c in denial.changes]
         else:
-            remedies = _helped(sentence, clause, previous)
-        if not remedies and found and found[-1].outcome == "works" and (fails or _limits(clause)):
+            remedies = _helpful_changes(sentence, clause, previous)
+        if not remedies and found and found[-1].outcome == "works" and (fails or _states_limitation(clause)):
             is_failed = fails and before and was_tried(before)
             found[-1] = replace(found[-1], outcome="fails" if is_failed else "partial")
         found.extend(remedies)
@@ -138,7 +138,7 @@ def cost_of(passage: str) -> str | None:
     return None
 
 
-def _helped(sentence: Sentence, clause: Clause, previous: Sentence | None) -> list[RemedyStatement]:
+def _helpful_changes(sentence: Sentence, clause: Clause, previous: Sentence | None) -> list[RemedyStatement]:
     """Return a clause's likeliest candidate above the threshold, and one joined to it by "or"."""
     if is_wish(sentence, clause):
         return []
@@ -177,7 +177,7 @@ def _are_alternatives(one: CandidateRemedy, other: CandidateRemedy) -> bool:
     return one.sentence is other.sentence and bool(grammar("or").search(between))
 
 
-def _limits(clause: Clause) -> bool:
+def _states_limitation(clause: Clause) -> bool:
     """True for a limitation such as "but it never calls a tool", unless it is about another change."""
     has_but = "but" in clause.low[:8] or "但" in clause.low[:4]
     return has_but and not clause.changes and bool(_LIMITATION.search(clause.low))

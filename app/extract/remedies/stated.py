@@ -83,7 +83,7 @@ def find_stated(document: Document, sentences: Sequence[Sentence], at: int) -> t
     likely = (_remedy(sentence, item, read) for item in found if item.chance >= _least(sentence, item, read))
     stated = [item for item in likely if item.rule != STATED or _is_actionable(item.action)]
     apart = [item for item in read if all(item.end <= s.start or s.end <= item.start for s in stated)]
-    kept = (item for item in (_kept(sentence, item, stated) for item in apart) if item)
+    kept = (item for item in (_kept_reading(sentence, item, stated) for item in apart) if item)
     least = MIN_LONG_CHANCE if len(sentence.text) > LONG_SENTENCE_CHARS else MIN_CHANCE
     believed = (item for item in (*kept, *stated) if item.chance >= least or item.outcome == "fails")
     return tuple(_needed(sentence, _without(sentence, _balanced(sentence, item))) for item in believed)
@@ -149,7 +149,7 @@ def _without(sentence: Sentence, item: RemedyStatement) -> RemedyStatement:
     return replace(item, without=True) if is_left_out(before) else item
 
 
-def _kept(
+def _kept_reading(
     sentence: Sentence, item: RemedyStatement, stated: Sequence[RemedyStatement]
 ) -> RemedyStatement | None:
     """Keep a grammar-only reading if the grammar is sure or the weights accept another in the sentence.

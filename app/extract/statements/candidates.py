@@ -58,7 +58,7 @@ def find_spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:
                 last -= 1
             while last > start and tokens[last - 1].low in _EDGES:
                 last -= 1
-            if _is_fit(tokens, start, last):
+            if _can_name_change(tokens, start, last):
                 found[start, last] = None
         if len(found) >= MAX_SPANS:
             break
@@ -69,7 +69,7 @@ def _is_word(token: Token) -> bool:
     return token.text[-1].isalnum() or token.text[-1] in "`_)]#\"'" or token.kind in NAMED
 
 
-def _is_fit(tokens: Sequence[Token], start: int, end: int) -> bool:
+def _can_name_change(tokens: Sequence[Token], start: int, end: int) -> bool:
     """True if tokens can name a change: "not using X" can, "not occur with X" is an outcome."""
     if not 1 <= end - start <= MAX_SPAN_TOKENS:
         return False

@@ -73,7 +73,7 @@ def model_sign(
 
 
 def _other_model(stack: Stack, families: Collection[str], lines: Collection[str]) -> str | None:
-    """Of the families and generations that a title names one, where none is the stack's."""
+    """Return a family or generation that a title names instead of the stack's, or None."""
     if not stack.model or (families and stack.family not in families):
         return min(families) if stack.model else None
     of_family = {line for line in lines if model_family(line) == stack.family and line != stack.family}

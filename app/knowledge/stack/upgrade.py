@@ -176,7 +176,7 @@ def compare_versions(
         releases = [str(tag) for tag in after[-CANDIDATES_MAX:]] if stack else []
         failures = _load(session, repo_id, repo, (one, other, *releases), stack)
         missing = missing_for_fixes(session, repo_id)
-    found = _compared(failures.known, one, other)
+    found = _grouped_by_list(failures.known, one, other)
     totals = {name: len(found[name]) for name in LISTS}
     lines = {name: _lines(repo, found[name], one) for name in LISTS}
     clean = _newest_clean(failures, one, releases)
@@ -243,7 +243,7 @@ def _load(
     """Load the failures that one of these versions may have, oldest version first."""
     goal = versions[min(1, len(versions) - 1)]
     # A report on a later version says nothing about these, unless it states a range.
-    floor, top = _floor(versions[0]), max(line_of(version) or (0, 0) for version in versions)
+    floor, top = _oldest_line(versions[0]), max(line_of(version) or (0, 0) for version in versions)
     reported = known_values(session, REPORTED)
     values = [value for value in reported if (line := line_of(value)) and floor <= line <= top]
     facts = find_failures_with(session, repo_id, REPORTED, values, stating=REGRESSION_FIELDS)
@@ -284,13 +284,13 @@ def _load(
     return _Failures([stored.case.facts for stored in cases.values()], known)
 
 
-def _floor(start: str) -> tuple[int, int]:
+def _oldest_line(start: str) -> tuple[int, int]:
     """Return the oldest (major, minor) whose reports may still apply to `start`."""
     major, minor = line_of(start) or (0, 0)
     return major, max(0, minor - NEAR_MINORS)
 
 
-def _compared(known: Iterable[_Known], one: str, other: str) -> dict[str, list[tuple[_Known, str]]]:
+def _grouped_by_list(known: Iterable[_Known], one: str, other: str) -> dict[str, list[tuple[_Known, str]]]:
     """Sort failures into lists, with the reason; one with reports in two lists is `still_open`."""
     grouped: dict[str, list[tuple[str, _Known, str]]] = defaultdict(list)
     for item in known:
@@ -405,7 +405,7 @@ def _newest_clean(failures: _Failures, start: str, releases: Sequence[str]) -> s
     lines = {_reported_line(facts) for facts in failures.facts}
     for version in reversed(releases):
         # A release without reports is unknown, not clean.
-        if line_of(version) in lines and not _compared(failures.known, start, version)["breaks"]:
+        if line_of(version) in lines and not _grouped_by_list(failures.known, start, version)["breaks"]:
             return version
     return None
 
