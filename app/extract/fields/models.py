@@ -287,7 +287,7 @@ def name_in(value: str) -> tuple[str, int] | None:
     if bare.count("/") == 1 and bare[0] not in "/.~" and bare.partition("/")[0].lower() not in _GENERIC:
         return (bare, 0) if len(bare) > 4 and bare[-1].isalnum() else None
     start = len(bare)
-    for component in reversed(bare.split("/")):
+    for component in reversed(bare.replace("\\", "/").split("/")):
         start -= len(component)
         if _is_distinctive_component(component):
             return component, start
