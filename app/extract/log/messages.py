@@ -200,7 +200,7 @@ def _keywords() -> Any:
 
 
 def quoted_error(rule: Rule, record: ErrorRecord) -> list[ErrorRecord]:
-    """Return the inner error if a wrapper's message quotes it."""
+    """Return the inner error if a wrapper's message quotes it; it may be a wrapper, too."""
     text = f"{record.type or ''}: {record.message}"
     found = rule.pattern.search(text)
     groups = found.groupdict() if found else {}
@@ -210,7 +210,7 @@ def quoted_error(rule: Rule, record: ErrorRecord) -> list[ErrorRecord]:
     typed = _REPR.match(words) or _TYPED.match(words)
     kind, message = (typed.group(1), typed.group(2)) if typed else (None, words)
     message = message.partition("')")[0].partition('")')[0].strip("'\")( ")
-    if not message or wrapper_rule(message) is not None:
+    if not message:
         return []
     return [as_cause(replace(record, type=kind or record.type, message=message, frames=()))]
 

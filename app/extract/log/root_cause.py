@@ -166,7 +166,7 @@ def _sort(records: Sequence[ErrorRecord], lines: Sequence[LogLine], course: Cour
         if rule is not None and not rule.extra.get("asked"):
             if not rule.extra.get("noise"):
                 parts.wrappers.append((text, record.line))
-                parts.inner.extend(quoted_error(rule, record))
+                _sort_quoted(quoted_error(rule, record), parts)
             if not rule.extra.get("spoken"):
                 parts.outer.append(record)
             if "death" in rule.extra:
@@ -183,6 +183,16 @@ def _sort(records: Sequence[ErrorRecord], lines: Sequence[LogLine], course: Cour
             parts.deaths.append(ErrorRecord(None, text, line, rule=DEATH, weak=rule["death"]))
     parts.deaths = [death for death in parts.deaths if course.fate(death) == "open"]
     return parts
+
+
+def _sort_quoted(quoted: Iterable[ErrorRecord], parts: _Parts) -> None:
+    """Sort the errors that a wrapper's message quotes; a quoted wrapper counts only if it reports a death."""
+    for inner in quoted:
+        rule = wrapper_rule(inner.message)
+        if rule is None:
+            parts.inner.append(inner)
+        elif "death" in rule.extra:
+            parts.deaths.append(replace(inner, rule=DEATH, weak=rule.extra["death"]))
 
 
 def _ranked(records: Sequence[ErrorRecord], parts: _Parts, course: Course) -> list[tuple[int, ErrorRecord]]:

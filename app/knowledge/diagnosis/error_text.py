@@ -123,6 +123,9 @@ def whole_message(reading: LogReading, record: ErrorRecord, message: str, masked
     start = type_at + len(record.type or "") if type_at >= 0 else 0
     at = words.find(record.message[:FOUND_BY_CHARS], start) if record.message else -1
     text = _CODE.sub("", first[at:] if at >= 0 else message)
+    opening = words[at - 2 : at] if at >= 2 else ""
+    if opening in {"('", '("'}:  # an error printed as its `repr`
+        text = text.partition(f"{opening[1]})")[0]
     if trailer := _TRAILER.search(text):
         text = text[: trailer.start()]
     for line in lines[1:]:
