@@ -118,12 +118,24 @@ def test_an_error_is_read_by_what_follows_it(log: str, outcome: Outcome, message
         "ERROR 03-14 09:26:53 [x.py:1] Worker VllmWorkerProcess pid 29 died, exit code: -11",
         "TimeoutError: RPC call to execute_model timed out.",
         "WARNING 03-14 09:26:53 [core_client.py:8] [shutdown] MPClient: engine core exited unexpectedly",
+        (
+            "vllm.engine.multiprocessing.MQEngineDeadError: Engine loop is not running. Inspect the stacktrace to find "
+            "the original error: RuntimeError('Engine process (pid 29) died.')."
+        ),
     ],
 )
 def test_a_death_alone_is_the_cause(log: str) -> None:
     found = read_log(log)
     assert found.errors.cause
     assert found.signatures == ()
+
+
+def test_a_death_that_a_wrapper_quotes_is_told_in_its_own_words() -> None:
+    quoted = "RuntimeError('Engine process (pid 29) died.')"
+    log = f"MQEngineDeadError: Engine loop is not running. Inspect the stacktrace to find the original error: {quoted}."
+    cause = read_log(log).errors.cause
+    assert cause
+    assert (cause.type, cause.message) == ("RuntimeError", "Engine process (pid 29) died.")
 
 
 def test_an_error_that_ended_the_program_is_no_part_of_its_shutdown() -> None:

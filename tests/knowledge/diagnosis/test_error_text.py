@@ -95,6 +95,10 @@ def test_a_message_is_cut_into_sentences(text: str, wanted: list[str]) -> None:
             "ValueError: it could not be read from one of:\nthe first,\nthe second.\nthe third",
             "it could not be read from one of: the first, the second.",
         ),
+        (
+            "ERROR 03-14 09:26:53 [client.py:7] RuntimeError('Engine process (pid 9) died.')",
+            "Engine process (pid 9) died.",
+        ),
     ],
 )
 def test_the_whole_message_holds_what_stands_behind_it_but_no_legal_values(log: str, wanted: str) -> None:
