@@ -33,18 +33,8 @@ OUT = Path(__file__).parents[1] / "model_reader" / "precedence.json"
 THRESHOLDS = (1.01, 0.97, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.0)
 PRIOR_VALUES, PRIOR = 4.0, 0.8
 """Beta prior of the precision: its weight in values, and its mean."""
-FIELDS = {
-    "backends": "backends",
-    "error": "error",
-    "failure_kind": "failure_kind",
-    "models": "models",
-    "regression": "regression",
-    "versions": "versions.vllm",
-    "workarounds": "workarounds",
-}
-"""Field, and the prefix of its evidence that is judged. There are no labels for causes."""
-_ARGUABLE = {"error": "root_error", "versions": "vllm_version", "backends": "backends"}
-"""Names of fields in a label's `arguable` list, on which careful readers disagree."""
+FIELDS = ("models", "regression", "workarounds")
+"""The fields that are learned. There are no labels for causes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,27 +71,18 @@ def f1(samples: Sequence[Sample], field: str, table: Table) -> float:
     """Return F1 of one field with the readings merged by the table; 0 without labels and values."""
     right = read = labelled = 0
     for sample in samples:
-        if {field, _ARGUABLE.get(field, field)} & set(sample.label.get("arguable") or ()):
+        if field in (sample.label.get("arguable") or ()):
             continue
         facts, _ = merge(sample.facts, sample.proven, table)
         judged = {
-            item.value: item.is_right
-            for item in judge(facts, sample.label)
-            if item.field.startswith(FIELDS[field]) and item.field != "error.wrappers"
+            item.value: item.is_right for item in judge(facts, sample.label) if item.field.startswith(field)
         }
         right += sum(judged.values())
         read += len(judged)
-        labelled += _labelled(field, sample.label)
+        value = sample.label.get(field) or ()
+        parts = value.values() if isinstance(value, dict) else [value]
+        labelled += sum(len(part) if isinstance(part, list) else 1 for part in parts if part)
     return 2 * right / (read + labelled) if read + labelled else 0.0
-
-
-def _labelled(field: str, label: dict[str, Any]) -> int:
-    value = label["versions"].get("vllm") if field == "versions" else label.get(field)
-    if field in ("backends", "regression"):
-        return sum(len(one) if isinstance(one, list) else 1 for one in (value or {}).values() if one)
-    if field == "error":
-        return int(bool(value))
-    return len(value) if isinstance(value, list) else int(value is not None)
 
 
 def learn(samples: Sequence[Sample]) -> Table:
@@ -123,7 +104,7 @@ def _model_precision(samples: Sequence[Sample], field: str) -> float:
         item.is_right
         for sample in samples
         for item in judge(merge(sample.facts, sample.proven, alone)[0], sample.label)
-        if item.field.startswith(FIELDS[field]) and item.rule.startswith("model.")
+        if item.field.startswith(field) and item.rule.startswith("model.")
     ]
     return round((sum(verdicts) + PRIOR * PRIOR_VALUES) / (len(verdicts) + PRIOR_VALUES), 3)
 
