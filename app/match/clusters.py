@@ -22,7 +22,7 @@ from typing import Literal
 
 from app.extract.facts import Facts
 from app.match.pairs.features import MESSAGE, TITLE, PairFeatures
-from app.match.pairs.score import load_pair_weights, overlap
+from app.match.pairs.score import load_pair_weights, similarity
 from app.match.search.agreement import DISTINCTIVE_BACKENDS
 from app.store.derived.clusters import FailureTraits
 from app.store.records import Pair
@@ -210,7 +210,7 @@ def why_apart(one: Member, two: Member) -> str | None:
 def _message_similarity(one: Member, two: Member) -> float:
     if not (one.traits.message and two.traits.message):
         return 0.0
-    return overlap(one.features, two.features, MESSAGE, MESSAGE)
+    return similarity(one.features, two.features, MESSAGE, MESSAGE)
 
 
 def _title_similarity(one: Member, two: Member) -> float:
@@ -218,7 +218,7 @@ def _title_similarity(one: Member, two: Member) -> float:
     if one.traits.names_test or two.traits.names_test:
         return 0.0
     crossed = ((TITLE, MESSAGE), (MESSAGE, TITLE)) if one.traits.message or two.traits.message else ()
-    return max(overlap(one.features, two.features, *bags) for bags in ((TITLE, TITLE), *crossed))
+    return max(similarity(one.features, two.features, *bags) for bags in ((TITLE, TITLE), *crossed))
 
 
 def _other_failure(one: Member, two: Member) -> str | None:

@@ -152,7 +152,7 @@ def read_pairs(store: Store, repo: str, files: Sequence[Path]) -> Pairs:
     for row in rows:
         leader[lead(row["a"])] = lead(row["b"])
     return Pairs(
-        np.vstack([pair_features(features[row["a"]], [features[row["b"]]]) for row in rows]),
+        np.array([pair_features(features[row["a"]], features[row["b"]]) for row in rows]),
         np.array([share_failure(features[row["a"]], features[row["b"]]) for row in rows]),
         np.array([LABELS[row["label"]] for row in rows]),
         np.array([lead(row["a"]) for row in rows]),
@@ -174,7 +174,7 @@ def read_strangers(store: Store, repo: str, judged: frozenset[int]) -> np.ndarra
             found = find_neighbours(session, repo_id, asked)[issue.number].here[STRANGERS_FROM:]
             drawn += [[issue.number, rng.choice(found)[1]]] if found else []
     features = _features(store, repo, sorted({number for pair in drawn for number in pair}))
-    rows = [pair_features(features[a], [features[b]])[0] for a, b in drawn if a in features and b in features]
+    rows = [pair_features(features[a], features[b]) for a, b in drawn if a in features and b in features]
     return np.array(rows).reshape(-1, len(PAIR_FEATURES))
 
 

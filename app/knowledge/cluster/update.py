@@ -28,7 +28,7 @@ from app.match.clusters import (
     is_tied,
 )
 from app.match.pairs.features import PairFeatures, load_features, message_key
-from app.match.pairs.score import chances_of, load_pair_weights, pair_features
+from app.match.pairs.score import chance_of, load_pair_weights, pair_features
 from app.match.search.terms import bare_title
 from app.store.derived.clusters import (
     ClusterRecord,
@@ -150,9 +150,9 @@ def _pair_scorer(members: Mapping[int, Member]) -> Scores:
     known: dict[Pair, float] = {}
 
     def scores(number: int, others: Sequence[int]) -> list[float]:
-        missing = [other for other in others if pair_of(number, other) not in known]
-        found = chances_of(pair_features(members[number].features, [members[m].features for m in missing]))
-        known.update((pair_of(number, other), score) for other, score in zip(missing, found, strict=True))
+        for other in others:
+            if (pair := pair_of(number, other)) not in known:
+                known[pair] = chance_of(pair_features(members[number].features, members[other].features))
         return [known[pair_of(number, other)] for other in others]
 
     return scores

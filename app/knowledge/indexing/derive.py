@@ -22,8 +22,8 @@ from app.extract.reader import RULES_VERSION, IssueReading, read_issue
 from app.extract.text.document import CommentText, IssueText
 from app.knowledge.cluster.update import DUPLICATE, Change, traits_of, update_clusters
 from app.match.pairs.candidates import Seeds, choose_seeds, find_neighbours
-from app.match.pairs.features import PairFeatures, build_features, load_packed, own_text, save_features
-from app.match.pairs.score import PairScore, load_pair_weights, score_alike
+from app.match.pairs.features import PairFeatures, build_features, load_features, own_text, save_features
+from app.match.pairs.score import PairScore, are_alike, load_pair_weights, score_pair
 from app.match.search.terms import HEADING, Terms, line_texts, read_heading, terms_of
 from app.model_reader.merge import Disagreement, with_reply
 from app.starter.card import Card, card_facts, parse_card
@@ -313,16 +313,16 @@ def link_issues(session: Session, repo_id: int, repo: str, issues: Iterable[Stor
     known = {
         (key, number): found
         for key, numbers in asked.items()
-        for number, found in load_packed(session, key, numbers).items()
+        for number, found in load_features(session, key, numbers).items()
     }
     names = find_repositories(session)
     here: dict[int, list[LinkRecord]] = {}
     across: dict[int, list[LinkRecord]] = {}
     for number, keys in wanted.items():
-        weighed = [key for key in keys if key in known]
-        alike = score_alike(features[number], [known[key] for key in weighed])
+        mine = features[number]
+        alike = [key for key in keys if key in known and are_alike(mine, known[key])]
         ranked = sorted(
-            ((weighed[at], score) for at, score in alike),
+            ((key, score_pair(mine, known[key])) for key in alike),
             key=lambda pair: (-pair[1].score, names[pair[0][0]], pair[0][1]),
         )
         own = [pair for pair in ranked if pair[0][0] == repo_id]

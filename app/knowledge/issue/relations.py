@@ -17,7 +17,7 @@ from app.extract.redact import mask_secrets
 from app.knowledge import labels
 from app.knowledge.issue.stored import LinkEnds, Quote, Sources, StoredIssue, load_links, passage
 from app.match.pairs.features import load_features
-from app.match.pairs.score import band_of_score, score_pairs
+from app.match.pairs.score import band_of_score, score_pair
 from app.match.search.ranking import Band as MatchBand
 from app.store.derived.links import SIMILAR, find_repositories
 from app.store.derived.readings import find_evidence
@@ -191,7 +191,7 @@ def likeness_of(store: Store, repo: str, number: int, other: int) -> tuple[Relat
             found = [one for one in found if verdict == "same" or one.kind not in _SAME_FAILURE]
             found.append(_judged((repo, other), verdict))
         elif len(kept := load_features(session, repo_id, {number, other})) == 2:
-            pair = score_pairs(kept[number], [kept[other]])[0]
+            pair = score_pair(kept[number], kept[other])
             found.append(RelatedItem.based_on(pair, **_unknown_issue((repo, other)), kind="similar"))
         return tuple(_with_issue(one, target) for one in found)
 

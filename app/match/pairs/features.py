@@ -9,6 +9,7 @@ stored issues.
 import json
 import math
 import re
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -59,32 +60,13 @@ _SETS = (
     *("specific", "places", "subjects"),
 )
 _DUMP_MARKS: tuple[str, ...] = tuple(load("environment")["marks"])
-_SIZES = b'"sizes":['
 _RENAMED = {"AcceleratorError": "RuntimeError", "CUDA error": "RuntimeError", "HIP error": "RuntimeError"}
 """Older and newer names of the same error class."""
 _OUT_OF_MEMORY = "OutOfMemoryError"
 
 
-@dataclass(frozen=True, slots=True)
-class Bag:
-    """Hashed terms (uint32, sorted) with their weights (float32)."""
-
-    ids: np.ndarray
-    weights: np.ndarray
-
-
-@dataclass(frozen=True, slots=True)
-class Bags:
-    """The bags of an issue, concatenated in the order of `BAGS`; `ends`: end offset of each."""
-
-    ids: np.ndarray
-    weights: np.ndarray
-    ends: tuple[int, ...]
-
-    def __getitem__(self, name: str) -> Bag:
-        at = BAGS.index(name)
-        here = slice(self.ends[at - 1] if at else 0, self.ends[at])
-        return Bag(self.ids[here], self.weights[here])
+Bag = Mapping[int, float]
+"""Hashes of terms (CRC-32) with their weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +81,7 @@ class PairFeatures:
         specific: which of `TITLE` and `MESSAGE` are distinctive of one failure.
         places: `class in frame` of the error; empty if its message is generic.
         subjects: distinctive identifiers in the error message, or in the title if there is no message.
+        bags: a bag for each name of `BAGS`.
     """
 
     day: int | None
@@ -112,20 +95,7 @@ class PairFeatures:
     specific: frozenset[str]
     places: frozenset[str]
     subjects: frozenset[str]
-    bags: Bags
-
-
-@dataclass(frozen=True, slots=True)
-class PackedFeatures:
-    """Stored features with only the bags decoded, which is enough to reject most pairs."""
-
-    head: bytes
-    bags: Bags
-
-    def unpack(self) -> PairFeatures:
-        head = json.loads(self.head)
-        sets = {name: frozenset(head.get(name, ())) for name in _SETS}  # an older version packed fewer
-        return PairFeatures(day=head["day"], commonness=head["commonness"], bags=self.bags, **sets)
+    bags: Mapping[str, Bag]
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,20 +230,25 @@ def names_of(text: str) -> set[str]:
     }
 
 
-def _bags(title: str, message: str, text: str, known: WordWeights) -> Bags:
+def _bags(title: str, message: str, text: str, known: WordWeights) -> dict[str, Bag]:
     stems = Counter(stem(word) for word in words_of(text))
     title_stems = {stem(word): known.words.get(stem(word), known.top) for word in words_of(title)}
     names = {name: known.names.get(name, known.top) for name in names_of(text)}
     whole = max(MIN_TITLE_WEIGHT, sum(title_stems.values()))
-    return _end_to_end(
-        {
-            TITLE: _claim(title, known),
-            MESSAGE: _claim(mask(message), known),
-            WORDS: _unit(_heaviest(_weigh(stems, known.words, known.top), MAX_WORDS), MIN_TEXT_NORM),
-            NAMES: _heaviest(names, MAX_NAMES),
-            TITLE_WORDS: {word: weight / whole for word, weight in title_stems.items()},
-        }
-    )
+    bags = {
+        TITLE: _claim(title, known),
+        MESSAGE: _claim(mask(message), known),
+        WORDS: _unit(_heaviest(_weigh(stems, known.words, known.top), MAX_WORDS), MIN_TEXT_NORM),
+        NAMES: _heaviest(names, MAX_NAMES),
+        TITLE_WORDS: {word: weight / whole for word, weight in title_stems.items()},
+    }
+    return {name: _hashed(weights) for name, weights in bags.items()}
+
+
+def _hashed(weights: Mapping[str, float]) -> Bag:
+    """Replace the terms by their hashes, and round the weights as `pack_features` stores them."""
+    by_id = {crc32(term.encode(errors="replace")): weight for term, weight in weights.items()}
+    return dict(zip(sorted(by_id), array("f", (by_id[key] for key in sorted(by_id))), strict=True))
 
 
 def _weigh(counts: Mapping[str, int], known: Mapping[str, float], top: float) -> dict[str, float]:
@@ -307,17 +282,6 @@ def _norm(weights: Mapping[str, float]) -> float:
     return math.sqrt(sum(weight * weight for weight in weights.values()))
 
 
-def _end_to_end(bags: Mapping[str, Mapping[str, float]]) -> Bags:
-    hashed: list[tuple[int, float]] = []
-    ends = []
-    for name in BAGS:
-        of_bag = {crc32(term.encode(errors="replace")): weight for term, weight in bags[name].items()}
-        hashed += sorted(of_bag.items())
-        ends.append(len(hashed))
-    ids, weights = zip(*hashed, strict=True) if hashed else ((), ())
-    return Bags(np.array(ids, dtype="<u4"), np.array(weights, dtype="<f4"), tuple(ends))
-
-
 def save_features(
     session: Session, repo_id: int, features: Mapping[int, PairFeatures], *, version: str
 ) -> set[int]:
@@ -332,39 +296,36 @@ def save_features(
 
 def load_features(session: Session, repo_id: int, numbers: Collection[int]) -> dict[int, PairFeatures]:
     """Load the stored features of these issues; issues without features are left out."""
-    return {number: kept.unpack() for number, kept in load_packed(session, repo_id, numbers).items()}
-
-
-def load_packed(session: Session, repo_id: int, numbers: Collection[int]) -> dict[int, PackedFeatures]:
-    """Load the stored features with only the bags decoded."""
     kept = find_packed_features(session, repo_id, numbers)
-    return {number: open_packed(packed) for number, packed in kept.items()}
+    return {number: unpack_features(packed) for number, packed in kept.items()}
 
 
 def pack_features(features: PairFeatures) -> bytes:
-    """Serialise features; equal features give equal bytes."""
-    ends = features.bags.ends
+    """Serialise features: a line of JSON, then ids and weights of all bags; equal features, equal bytes."""
+    bags = [features.bags[name] for name in BAGS]
     head: dict[str, Any] = {
         "day": features.day,
         "commonness": features.commonness,
-        "sizes": [ends[0], *(end - start for start, end in pairwise(ends))],
+        "sizes": [len(bag) for bag in bags],
         **{name: sorted(getattr(features, name)) for name in _SETS},
     }
-    return b"".join(
-        (
-            json.dumps(head, separators=(",", ":")).encode(),
-            b"\n",
-            features.bags.ids.astype("<u4").tobytes(),
-            features.bags.weights.astype("<f4").tobytes(),
-        )
-    )
+    ids = np.array([key for bag in bags for key in bag], dtype="<u4")
+    weights = np.array([weight for bag in bags for weight in bag.values()], dtype="<f4")
+    line = json.dumps(head, separators=(",", ":")).encode()
+    return b"%b\n%b%b" % (line, ids.tobytes(), weights.tobytes())
 
 
-def open_packed(packed: bytes) -> PackedFeatures:
-    """Decode the bags of `pack_features` output."""
-    head, _, rest = packed.partition(b"\n")
-    start = head.index(_SIZES) + len(_SIZES)
-    ends = tuple(accumulate(map(int, head[start : head.index(b"]", start)].split(b","))))
-    ids = np.frombuffer(rest, dtype="<u4", count=ends[-1])
-    weights = np.frombuffer(rest, dtype="<f4", offset=4 * ends[-1])
-    return PackedFeatures(head, Bags(ids, weights, ends))
+def unpack_features(packed: bytes) -> PairFeatures:
+    """Return the features that `pack_features` serialised."""
+    line, _, rest = packed.partition(b"\n")
+    head = json.loads(line)
+    size = sum(head["sizes"])
+    ids = np.frombuffer(rest, dtype="<u4", count=size).tolist()
+    weights = np.frombuffer(rest, dtype="<f4", offset=4 * size).tolist()
+    ends = accumulate(head["sizes"], initial=0)
+    bags = {
+        name: dict(zip(ids[start:end], weights[start:end], strict=True))
+        for name, (start, end) in zip(BAGS, pairwise(ends), strict=True)
+    }
+    sets = {name: frozenset(head.get(name, ())) for name in _SETS}  # an older version packed fewer
+    return PairFeatures(day=head["day"], commonness=head["commonness"], bags=bags, **sets)

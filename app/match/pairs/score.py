@@ -3,27 +3,18 @@
 The weights (`pair_weights.json`) were learned by `app.train.pair_score` from judged pairs.
 """
 
+from __future__ import annotations
+
 import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
+from operator import mul
 from typing import Any, Literal
 
-import numpy as np
-
-from app.match.pairs.features import (
-    BAGS,
-    MESSAGE,
-    NAMES,
-    TITLE,
-    TITLE_WORDS,
-    WORDS,
-    Bags,
-    PackedFeatures,
-    PairFeatures,
-)
+from app.match.pairs.features import MESSAGE, NAMES, TITLE, TITLE_WORDS, WORDS, Bag, PairFeatures
 from app.match.search.ranking import Band
 
 PAIR_FEATURES = (
@@ -63,9 +54,6 @@ CLAIM_LEAST = 0.7
 """Similarity of specific titles or messages from which on two issues name the same failure."""
 SCORE_STEP = 0.0001
 """The resolution of scores."""
-_WORDS_AT = PAIR_FEATURES.index("words")
-_MESSAGES, _OF_TEXTS = 1, [0, 2, 3, 4]
-"""Columns of `text_features`: similarity of messages, and all others."""
 EQUAL_FROM = 0.995
 """Similarity that is shown as "the same"."""
 LOG_FROM = 0.3
@@ -116,42 +104,22 @@ def load_pair_weights() -> PairWeights:
     )
 
 
-def score_pairs(one: PairFeatures, others: Sequence[PairFeatures]) -> list[PairScore]:
-    """Score one issue against each of the others, in their order.
-
-    Without a shared specific error, title or frame, a pair is at most `related`.
-    """
-    return _scores(one, others, text_features(one.bags, [other.bags for other in others]))
-
-
-def score_alike(one: PairFeatures, others: Sequence[PackedFeatures]) -> list[tuple[int, PairScore]]:
-    """Score only the pairs that can reach a band; each score follows its index in `others`."""
-    texts = text_features(one.bags, [other.bags for other in others])
-    places: list[int] = np.flatnonzero(texts[:, _OF_TEXTS].sum(axis=1) >= SHARED_LEAST).tolist()
-    alike = [others[at].unpack() for at in places]
-    return list(zip(places, _scores(one, alike, texts[places]), strict=True))
-
-
-def _scores(one: PairFeatures, others: Sequence[PairFeatures], texts: np.ndarray) -> list[PairScore]:
-    table = _complete_features(one, others, texts)
+def score_pair(one: PairFeatures, two: PairFeatures) -> PairScore:
+    """Score two issues; without a shared specific error, title or frame, they are at most `related`."""
+    texts = compare_texts(one, two)
+    values = _pair_features(one, two, texts)
+    chance = chance_of(values)
     most = round(load_pair_weights().likely_from - SCORE_STEP, 4)
-    chances = [
-        chance if chance <= most or share_failure(one, other) else most
-        for chance, other in zip(chances_of(table), others, strict=True)
-    ]
-    messages = texts[:, _MESSAGES].tolist()
-    shared = texts[:, _OF_TEXTS].sum(axis=1).tolist()
-    rows = zip(chances, table.tolist(), messages, shared, others, strict=True)
-    return [
-        PairScore(
-            chance,
-            band_of_score(chance) if share >= SHARED_LEAST else None,
-            "prose" if message < LOG_FROM else "both" if row[_WORDS_AT] >= LOG_FROM else "log",
-            row,
-            (one, other),
-        )
-        for chance, row, message, share, other in rows
-    ]
+    if chance > most and not share_failure(one, two):
+        chance = most
+    channel: Channel = "prose" if texts.messages < LOG_FROM else "both" if texts.words >= LOG_FROM else "log"
+    band = band_of_score(chance) if texts.shared >= SHARED_LEAST else None
+    return PairScore(chance, band, channel, values, (one, two))
+
+
+def are_alike(one: PairFeatures, two: PairFeatures) -> bool:
+    """True if two issues have enough text in common to reach a band."""
+    return compare_texts(one, two).shared >= SHARED_LEAST
 
 
 def share_failure(one: PairFeatures, two: PairFeatures) -> bool:
@@ -164,98 +132,78 @@ def share_failure(one: PairFeatures, two: PairFeatures) -> bool:
     both = one.specific & two.specific
     crossed = ((TITLE, MESSAGE, two.specific), (MESSAGE, TITLE, one.specific))
     bags = [(name, name) for name in both] + [(a, b) for a, b, specific in crossed if MESSAGE in specific]
-    alike = any(overlap(one, two, *pair) >= CLAIM_LEAST for pair in bags)
+    alike = any(similarity(one, two, *pair) >= CLAIM_LEAST for pair in bags)
     return alike or not one.places.isdisjoint(two.places)
 
 
-def chances_of(table: np.ndarray) -> list[float]:
-    """Return the score of each pair from its row of features."""
+def chance_of(values: Sequence[float]) -> float:
+    """Return the score of a pair with these values of `PAIR_FEATURES`."""
     weights = load_pair_weights()
-    values = np.clip((table * np.array(weights.coefficients)).sum(axis=1) + weights.intercept, -40, 40)
-    found: list[float] = np.round(1 / (1 + np.exp(-values)), 4).tolist()
-    return found
+    nats = weights.intercept + sum(map(mul, weights.coefficients, values))
+    return round(1 / (1 + math.exp(-max(-40.0, min(40.0, nats)))), 4)
 
 
-def pair_features(one: PairFeatures, others: Sequence[PairFeatures]) -> np.ndarray:
-    """Return one row for each of the others, in the order of `PAIR_FEATURES`."""
-    return _complete_features(one, others, text_features(one.bags, [other.bags for other in others]))
+def pair_features(one: PairFeatures, two: PairFeatures) -> tuple[float, ...]:
+    """Return the values of `PAIR_FEATURES`."""
+    return _pair_features(one, two, compare_texts(one, two))
 
 
-def _complete_features(one: PairFeatures, others: Sequence[PairFeatures], texts: np.ndarray) -> np.ndarray:
-    """Complete text features with those of dates and conditions, in the order of `PAIR_FEATURES`."""
-    if not others:
-        return np.zeros((0, len(PAIR_FEATURES)))
-    claim, _, words, names, title_in_text = texts.T
-    days = np.array([abs(one.day - two.day) if one.day and two.day else UNKNOWN_DAYS for two in others])
-    commonness = np.array([max(one.commonness, other.commonness) for other in others])
-    return np.column_stack(
-        [
-            claim,
-            claim * np.exp(-days / NEAR_DAYS),
-            claim * np.maximum(0, commonness - COMMON_FROM) * np.minimum(1, days / FAR_DAYS),
-            words,
-            names,
-            title_in_text,
-            np.log1p(days),
-            np.array([_set_features(one, other) for other in others]),
-        ]
-    ).round(9)
+def _pair_features(one: PairFeatures, two: PairFeatures, texts: TextSimilarity) -> tuple[float, ...]:
+    days = abs(one.day - two.day) if one.day and two.day else UNKNOWN_DAYS
+    commonness = max(one.commonness, two.commonness)
+    values = (
+        texts.claim,
+        texts.claim * math.exp(-days / NEAR_DAYS),
+        texts.claim * max(0.0, commonness - COMMON_FROM) * min(1.0, days / FAR_DAYS),
+        texts.words,
+        texts.names,
+        texts.title_in_text,
+        math.log1p(days),
+        *_set_features(one, two),
+    )
+    return tuple(round(value, 9) for value in values)
 
 
-def text_features(one: Bags, others: Sequence[Bags]) -> np.ndarray:
-    """Return the text similarities of one issue with each of the others, one row each.
+@dataclass(frozen=True, slots=True)
+class TextSimilarity:
+    """Similarity of the texts of two issues, from 0 to 1; `claim` is the best of titles and messages."""
 
-    Columns: `claim`; similarity of the messages alone; `words`, `names` and `title_in_text`.
-    """
-    count, width = len(others), len(BAGS)
-    if not count:
-        return np.zeros((0, 5))
-    ids = np.concatenate([other.ids for other in others])
-    weights = np.concatenate([other.weights for other in others])
-    starts = np.cumsum([0, *(len(other.ids) for other in others[:-1])])
-    ends = (np.array([other.ends for other in others]) + starts[:, None]).ravel()
-    # Few terms are shared: the low 16 bits of the hashes rule out most of the others cheaply.
-    is_met = np.zeros(1 << 16, dtype=bool)
-    is_met[one.ids.astype(np.uint16)] = True
-    hits = np.flatnonzero(is_met[ids.astype(np.uint16)])
-    cells = np.searchsorted(ends, hits, side="right")
-    of, bags = cells // width, cells % width
+    claim: float
+    messages: float
+    words: float
+    names: float
+    title_in_text: float
 
-    def shared(mine: str, theirs: str, *, multiply: bool = True, weigh: bool = True) -> np.ndarray:
-        """Sum the weights of shared terms for each of the others, optionally times its own weights."""
-        own = one[mine]
-        if not len(own.ids):
-            return np.zeros(count)
-        at = bags == BAGS.index(theirs)
-        found = ids[hits[at]]
-        places = np.minimum(np.searchsorted(own.ids, found), len(own.ids) - 1)
-        same = own.ids[places] == found
-        gains = own.weights[places[same]].astype(float) if weigh else np.ones(int(same.sum()))
-        if multiply:
-            gains *= weights[hits[at]][same]
-        return np.bincount(of[at][same], weights=gains, minlength=count)
-
-    messages = shared(MESSAGE, MESSAGE)
-    claim = np.max([shared(TITLE, TITLE), messages, shared(TITLE, MESSAGE), shared(MESSAGE, TITLE)], axis=0)
-    both = shared(NAMES, NAMES, multiply=False)
-    sums = np.append(0.0, np.cumsum(weights, dtype=float))
-    name_ends = ends[BAGS.index(NAMES) :: width]
-    name_starts = ends[BAGS.index(NAMES) - 1 :: width]
-    either = float(one[NAMES].weights.sum(dtype=float)) + sums[name_ends] - sums[name_starts] - both
-    names = np.divide(both, either, out=np.zeros(count), where=(either > 1e-9) & (both > 0))
-    in_theirs = shared(TITLE_WORDS, WORDS, multiply=False)
-    in_mine = shared(WORDS, TITLE_WORDS, weigh=False)
-    table: np.ndarray = np.column_stack(
-        [claim, messages, shared(WORDS, WORDS), names, (in_theirs + in_mine) / 2]
-    ).round(9)
-    return table
+    @property
+    def shared(self) -> float:
+        """The sum of the similarities; `claim` includes that of the messages."""
+        return self.claim + self.words + self.names + self.title_in_text
 
 
-def overlap(one: PairFeatures, two: PairFeatures, mine: str, theirs: str) -> float:
+def compare_texts(one: PairFeatures, two: PairFeatures) -> TextSimilarity:
+    """Compare titles, messages, words and names of two issues."""
+    mine, theirs = one.bags, two.bags
+    pairs = ((MESSAGE, MESSAGE), (TITLE, TITLE), (TITLE, MESSAGE), (MESSAGE, TITLE))
+    messages, *claims = (_dot(mine[a], theirs[b]) for a, b in pairs)
+    names = _weight_of(mine[NAMES], theirs[NAMES])
+    all_names = sum(mine[NAMES].values()) + sum(theirs[NAMES].values()) - names
+    titles = _weight_of(mine[TITLE_WORDS], theirs[WORDS]) + _weight_of(theirs[TITLE_WORDS], mine[WORDS])
+    found = (max(messages, *claims), messages, _dot(mine[WORDS], theirs[WORDS]), names / (all_names or 1.0))
+    return TextSimilarity(*(round(value, 9) for value in (*found, titles / 2)))
+
+
+def similarity(one: PairFeatures, two: PairFeatures, mine: str, theirs: str) -> float:
     """Return the cosine similarity of a bag of one issue and a bag of the other."""
-    own, other = one.bags[mine], two.bags[theirs]
-    _, here, there = np.intersect1d(own.ids, other.ids, assume_unique=True, return_indices=True)
-    return round(float(own.weights[here].astype(float) @ other.weights[there].astype(float)), 6)
+    return round(_dot(one.bags[mine], two.bags[theirs]), 6)
+
+
+def _dot(one: Bag, two: Bag) -> float:
+    return sum(one[key] * two[key] for key in one.keys() & two.keys())
+
+
+def _weight_of(one: Bag, two: Bag) -> float:
+    """Return the weight of the terms of `one` that `two` contains."""
+    return sum(one[key] for key in one.keys() & two.keys())
 
 
 def _set_features(one: PairFeatures, two: PairFeatures) -> tuple[float, ...]:
