@@ -1,4 +1,4 @@
-"""Cluster issues that report one failure, choose the canonical issue, and follow chains of duplicates.
+"""Cluster issues that report one failure, and choose the canonical issue.
 
 Constrained agglomerative clustering in a fixed order, so that the result depends only on the ties:
 
@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Literal
 
 from app.extract.facts import Facts
 from app.match.pairs.features import MESSAGE, TITLE, PairFeatures
@@ -107,8 +106,6 @@ REACTIONS_MOST = 10
 REPEATED_POINTS = 3
 """Points for each issue that people closed as a duplicate of this one."""
 
-ChainEnd = Literal["alive", "circular", "dead"]
-
 
 def evidence_points(facts: Facts, comments: int, reactions: int) -> int:
     """Score how much evidence an issue contains."""
@@ -134,25 +131,6 @@ def choose_canonical(members: Sequence[FailureTraits]) -> FailureTraits:
         return member.gone, member.closed and bool(member.repeats), -points, member.number
 
     return min(members, key=rank)
-
-
-def follow_chain(
-    number: int, repeats: Mapping[int, int], alive: Collection[int]
-) -> tuple[tuple[int, ...], ChainEnd]:
-    """Follow "duplicate of" links from an issue.
-
-    Returns:
-        The numbers along the chain, and how it ends. `alive`: at an issue that is no duplicate; `circular`:
-        at a number that already occurred; `dead`: at an issue that is deleted or not stored.
-    """
-    chain = [number]
-    while (target := repeats.get(chain[-1])) is not None:
-        chain.append(target)
-        if target in chain[:-1]:
-            return tuple(chain), "circular"
-        if target not in alive:
-            break
-    return tuple(chain), "alive" if chain[-1] in alive else "dead"
 
 
 CLAIM_LEAST = 0.5

@@ -83,4 +83,6 @@ def test_the_digest_lists_what_was_decided(own: Watched) -> None:
     for path in (f"{week}.md", f"{week}/email"):
         text = own.page.request.get(own.base + path).text()
         assert "Decided by maintainers" in text, path
-        assert f"#{number}" in text.partition("Decided by maintainers")[2].partition("By area")[0], path
+        assert f"#{number}" in text.partition("Decided by maintainers")[2].partition("Closed but alive")[0], (
+            path
+        )

@@ -23,7 +23,6 @@ from app.match.clusters import (
     choose_canonical,
     cluster_issues,
     evidence_points,
-    follow_chain,
     is_tied,
     why_apart,
 )
@@ -335,20 +334,3 @@ def test_remedies_fix_log_and_talk_count_as_evidence() -> None:
     assert [evidence_points(facts, 0, 0) for facts in found] == [0, 10, 0, 8, 4]
     assert evidence_points(empty, 8, 3) == 7
     assert evidence_points(empty, 10_000, 10_000) == evidence_points(empty, 20, 10)
-
-
-@pytest.mark.parametrize(
-    ("repeats", "alive", "chain"),
-    [
-        ({}, {1}, ((1,), "alive")),
-        ({1: 2, 2: 3}, {1, 2, 3}, ((1, 2, 3), "alive")),
-        ({1: 2, 2: 1}, {1, 2}, ((1, 2, 1), "circular")),
-        ({1: 2, 2: 3, 3: 2}, {1, 2, 3}, ((1, 2, 3, 2), "circular")),
-        ({1: 2}, {1}, ((1, 2), "dead")),
-        ({1: 1}, {1}, ((1, 1), "circular")),
-    ],
-)
-def test_a_chain_of_duplicates_is_followed_to_its_end(
-    repeats: dict[int, int], alive: set[int], chain: object
-) -> None:
-    assert follow_chain(1, repeats, alive) == chain

@@ -1,4 +1,4 @@
-"""The reports of a cluster: why each is a member, broken duplicate chains, and similar clusters.
+"""The reports of a cluster: why each is a member, and similar clusters.
 
 Also what they say together: the fix, and the remedies, merged and ranked.
 """
@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Literal
 
 from pydantic import Field
-from sqlalchemy.orm import Session
 
 from app.extract.facts import FixState, Frozen
 from app.extract.redact import mask_secrets
@@ -19,16 +18,12 @@ from app.knowledge.issue.stored import IssueHead
 from app.knowledge.issue.votes import remedy_id
 from app.knowledge.remedies import RankedAction, SourcedRemedy, rank_actions
 from app.knowledge.version.issues import IssueWords, ListedFailure, StatedRemedy, StatedValue
-from app.match.clusters import follow_chain
 from app.store.derived.cluster_queries import ClusterCounts
 from app.store.derived.clusters import ReportLink
-from app.store.derived.readings import duplicates_of
-from app.store.github.issues import find_heads
 from app.store.people import Verdict
 from app.store.records import Pair, pair_of
 
 Role = Literal["canonical", "member"]
-ChainKind = Literal["circular", "dead"]
 
 
 class ClusterFix(FixView):
@@ -51,14 +46,6 @@ class ClusterMember(IssueHead):
     models: tuple[str, ...] = ()
     role: Role
     why: str = Field(description="why it is a member, in one sentence")
-
-
-class DuplicateChain(Frozen):
-    """A chain of duplicates that does not end in an existing issue."""
-
-    kind: ChainKind = Field(description="`dead`: ends in an issue that is deleted, not stored, or no failure")
-    numbers: tuple[int, ...] = Field(description="issue numbers in the order of the chain")
-    reason: str
 
 
 class ClusterRemedy(SourcedRemedy):
@@ -85,34 +72,6 @@ class NearCluster(Frozen):
     score: float | None = Field(description="of the most similar pair of issues")
     pair: tuple[int, int] = Field(description="that pair's issue numbers, this cluster's first")
     reason: str
-
-
-STEPS_MAX = 8
-"""Longest duplicate chain that is followed, in steps."""
-_CHAIN_REASONS = {
-    "circular": "each is reported as a duplicate of the next, in a circle; none is the original.",
-    "dead": "reported as duplicates of an issue that is gone or not stored.",
-}
-
-
-def dead_ends(
-    session: Session, repo_id: int, repo: str, numbers: Sequence[int]
-) -> tuple[DuplicateChain, ...]:
-    """Return the duplicate chains of these reports that do not end in an existing issue, longest first."""
-    repeats = duplicates_of(session, repo_id, repo, numbers, deep=STEPS_MAX)
-    if not repeats:
-        return ()
-    heads = find_heads(session, repo_id, sorted({*repeats, *repeats.values()}))
-    alive = {head.number for head in heads if head.gone_at is None}
-    chains: list[DuplicateChain] = []
-    seen: set[int] = set()
-    followed = (follow_chain(number, repeats, alive) for number in numbers if number in repeats)
-    for chain, end in sorted(followed, key=lambda pair: (-len(pair[0]), pair[0])):
-        if end != "alive" and chain[0] not in seen:
-            seen.update(chain)
-            path = " → ".join(f"#{number}" for number in chain)
-            chains.append(DuplicateChain(kind=end, numbers=chain, reason=f"{path}: {_CHAIN_REASONS[end]}"))
-    return tuple(chains)
 
 
 def members(

@@ -16,13 +16,11 @@ from app.knowledge.cluster.members import (
     ClusterFix,
     ClusterMember,
     ClusterRemedy,
-    DuplicateChain,
     NearCluster,
     canonical_reason,
     cluster_fix,
     cluster_remedies,
     comment_of,
-    dead_ends,
     members,
     near,
 )
@@ -96,7 +94,6 @@ class ClusterDetail(ClusterSummary):
     also: tuple[str, ...] = Field((), description="other clusters with the requested signature")
     signature_ids: tuple[str, ...] = Field((), description="signature ids of its reports' root causes")
     members: tuple[ClusterMember, ...] = Field(description="canonical issue first, then newest first")
-    chains: tuple[DuplicateChain, ...] = ()
     versions: tuple[ValueReports, ...] = ()
     gpus: tuple[ArchitectureLift, ...] = ()
     models: tuple[ValueReports, ...] = Field((), description="model families")
@@ -282,7 +279,6 @@ def _detail(
             links=links_within(session, repo_id, repo, counts.id),
             verdicts={pair: verdict for pair, verdict in verdicts.items() if set(pair) <= set(numbers)},
         ),
-        chains=dead_ends(session, repo_id, repo, numbers),
         versions=_versions(reports),
         gpus=architecture_lifts(hardware_by_cluster(session, repo_id), [counts.id])[counts.id],
         models=_model_families(reports),

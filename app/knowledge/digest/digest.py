@@ -14,7 +14,7 @@ from pydantic import Field
 from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError, WeekError
-from app.extract.facts import BACKEND_KEYS, Facts, Frozen
+from app.extract.facts import Facts, Frozen
 from app.extract.redact import mask_secrets
 from app.extract.versions import is_before, ordered
 from app.knowledge.cluster.judgements import Judgement, judged_between
@@ -84,14 +84,6 @@ class ValueCount(Frozen):
     reports: int
 
 
-class AreaCount(ValueCount):
-    """Number of reports with a value, this week and before."""
-
-    field: str = Field(description="the fact: `failure_kind`, `gpus`, or `backends.` and a backend's role")
-    before: int = Field(description="total reports of the 8 weeks before")
-    mean_before: float | None = Field(description="per week, of the 8 before; null if data is missing")
-
-
 class DataState(Frozen):
     """How complete the stored data is for the week."""
 
@@ -137,7 +129,6 @@ class Digest(Frozen):
     kinds: tuple[ValueCount, ...] = ()
     hardware: tuple[ValueCount, ...] = Field((), description="number of reports that name each GPU or CPU")
     without_hardware: int
-    areas: tuple[AreaCount, ...] = ()
     reports: tuple[WeekReport, ...] = Field((), description="all failures of the week, newest first")
     decisions: tuple[Judgement, ...] = Field(
         (), description="judgements made in the week and still in force, newest first"
@@ -170,12 +161,6 @@ FIXED_LISTED = 20
 REMEDIES_LISTED = 15
 UNREMEDIED_LISTED = 8
 GROWING_LISTED = 10
-AREA_FIELDS = ("failure_kind", "gpus", *(f"backends.{key}" for key in BACKEND_KEYS))
-AREA_VALUES_LISTED = 6
-AREA_REPORTS_MIN = 2
-"""Fewest reports for an area."""
-NO_AREA = ("backends.platform", "cuda")
-"""The platform of most reports, not listed as an area."""
 
 
 def make_digest(store: Store, repo: str, week: IsoWeek) -> Digest:
@@ -227,7 +212,7 @@ def _digest(session: Session, repo_id: int, repo: str, week: IsoWeek) -> Digest:
         failures_before=weeks[-2].failures,
         weeks_before=covered,
         weeks=weeks,
-        **_counts(session, repo_id, loaded, covered),
+        **_value_counts(session, repo_id, loaded),
         reports=all_reports(loaded),
         decisions=judged_between(session, repo_id, repo, week.start, week.end),
         clusters=clusters[:CLUSTERS_LISTED],
@@ -272,49 +257,29 @@ def count_weeks(days: Iterable[OpenedDay], weeks: Iterable[IsoWeek]) -> tuple[We
     return tuple(WeekCount(week=str(week), issues=issues[week], failures=failures[week]) for week in weeks)
 
 
-def _counts(session: Session, repo_id: int, loaded: WeekIssues, covered: int) -> dict[str, Any]:
-    """Return the digest fields that count the week's reports by value."""
+def _value_counts(session: Session, repo_id: int, loaded: WeekIssues) -> dict[str, Any]:
+    """Return the digest fields that count the week's reports by kind and by hardware."""
     week = loaded.week
-    begin = week.shifted(-WEEKS_BEFORE).start
-    found = [
-        ((AREA_FIELDS[0], one.kind), one.kind, one.number, one.created_at >= week.start)
-        for one in loaded.opened
-        if one.is_failure and begin <= one.created_at
-    ]
-    for start, end in ((begin, week.start), (week.start, week.end)):
-        values = values_in_reports(session, repo_id, start, end, AREA_FIELDS[1:])
-        found += [((field, key), value, number, start == week.start) for field, value, key, number in values]
-    spellings: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
-    earlier: dict[tuple[str, str], set[int]] = defaultdict(set)
-    for name, value, number, is_now in found:
-        (numbers if is_now else earlier)[name].add(number)
-        if is_now:
-            spellings[name][value] += 1
-    areas = [
-        AreaCount(
-            field=name[0],
-            value=mask_secrets(min(spelled, key=lambda value: (-spelled[value], value))),
-            reports=len(numbers[name]),
-            before=len(earlier[name]),
-            mean_before=len(earlier[name]) / WEEKS_BEFORE if covered == WEEKS_BEFORE else None,
-        )
-        for name, spelled in spellings.items()
-    ]
-    areas.sort(key=lambda area: (AREA_FIELDS.index(area.field), -area.reports, area.value))
-    by_field = {field: [area for area in areas if area.field == field] for field in AREA_FIELDS}
-    with_hardware = {number for (field, _), named in numbers.items() if field == "gpus" for number in named}
-    return {
-        "kinds": [ValueCount.based_on(area) for area in by_field["failure_kind"]],
-        "hardware": [ValueCount.based_on(area) for area in by_field["gpus"]],
-        "without_hardware": len(loaded.reports) - len(with_hardware),
-        "areas": [
-            area
-            for listed in by_field.values()
-            for area in listed[:AREA_VALUES_LISTED]
-            if area.reports >= AREA_REPORTS_MIN and (area.field, area.value.lower()) != NO_AREA
-        ],
+    kinds = Counter(one.kind for one in loaded.opened if one.is_failure and one.created_at >= week.start)
+    spellings: dict[str, Counter[str]] = defaultdict(Counter)
+    numbers: dict[str, set[int]] = defaultdict(set)
+    for value, key, number in values_in_reports(session, repo_id, week.start, week.end, "gpus"):
+        spellings[key][value] += 1
+        numbers[key].add(number)
+    hardware = {
+        mask_secrets(min(spelled, key=lambda value: (-spelled[value], value))): len(numbers[key])
+        for key, spelled in spellings.items()
     }
+    return {
+        "kinds": _most_reported(kinds),
+        "hardware": _most_reported(hardware),
+        "without_hardware": len(loaded.reports) - len(set().union(*numbers.values())),
+    }
+
+
+def _most_reported(counts: Mapping[str, int]) -> list[ValueCount]:
+    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return [ValueCount(value=value, reports=reports) for value, reports in ranked]
 
 
 def archive(store: Store, repo: str) -> ArchivePage:

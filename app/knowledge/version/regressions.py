@@ -1,25 +1,15 @@
 """Failures of a version: its regressions, by their stated regression range, and its known issues.
 
-If an issue names no culprit, candidates are pull requests merged within its range whose titles mention the
-error's frame or the backends. There are none if the range is too long or too many titles match equally well.
-
 A known issue fails in the version according to the reporter's environment or its range, or has failed since
 an earlier version and is open. A duplicate is not listed if its original is.
 """
 
-import re
 from collections import Counter
-from collections.abc import Sequence
-from datetime import datetime, timedelta
-from functools import cached_property, lru_cache
-from operator import itemgetter
 from typing import Literal
 
 from pydantic import Field
-from sqlalchemy.orm import Session
 
-from app.extract.facts import Facts, Frozen, Regression
-from app.extract.lists import load
+from app.extract.facts import Frozen, Regression
 from app.extract.redact import mask_secrets
 from app.extract.versions import Version, is_before, is_same, last_failing, ordered, plain_version
 from app.knowledge.fix.state import is_vllm
@@ -34,14 +24,11 @@ from app.knowledge.version.issues import (
 from app.store.derived.cluster_queries import versions_by_gpu
 from app.store.derived.facts import (
     REGRESSION_FIELDS,
-    Merged,
     known_values,
-    merged_between,
     numbers_with,
     stated_regressions,
 )
 from app.store.derived.readings import duplicates_of
-from app.store.derived.weeks import DatedRelease, release_dates
 from app.store.github.issues import find_repository
 from app.store.session import Store
 
@@ -52,18 +39,6 @@ Standing = Literal["open", "fixed_later", "merged", "closed"]
 
 
 Place = Literal["began", "may_have_begun", "failing", "since", "fixed", "told"]
-
-
-class CulpritGuess(Frozen):
-    """A pull request that may have introduced the failure: a guess, not stated by anyone."""
-
-    is_guess: Literal[True] = True
-    number: int
-    title: str
-    url: str
-    merged_at: datetime
-    names: tuple[str, ...] = Field(description="parts of the error's frame or backends that its title names")
-    of: int = Field(description="number of pull requests merged between the two versions")
 
 
 class KnownIssue(VersionIssue):
@@ -84,7 +59,6 @@ class RegressionItem(VersionIssue):
     """
 
     place: Place
-    culprit_guesses: tuple[CulpritGuess, ...] = ()
 
 
 class KnownPage(Frozen):
@@ -144,13 +118,11 @@ def regressions(
             found.sort(key=lambda one: (_RANK[places[one.issue.number]], -one.weight, -one.issue.number))
             part, total = found[after : after + limit], len(found)
         words = load_words(session, repo_id, part)
-        guesser = CulpritGuesser(session, repo_id)
         items = tuple(
             RegressionItem.based_on(
                 one.issue,
                 **listed_fields(one, words, repo, REGRESSION_FIELDS),
                 place=places[one.issue.number],
-                culprit_guesses=guesser.guesses(one),
             )
             for one in part
         )
@@ -237,101 +209,6 @@ def _is_current(candidate: ListedFailure, place: Place, version: str) -> bool:
     if place == "since":
         return standing == "open"
     return standing is not None or place in {"began", "fixed"}
-
-
-_LISTS = load("culprit_guess")
-GUESSES_MAX = 3
-FITTING_MAX = 3
-"""If more pull requests share the best score, none is listed: the guess would be arbitrary."""
-LONGEST = timedelta(days=120)
-BACKENDS: tuple[str, ...] = tuple(_LISTS["backends"])
-
-_FRAME_WEIGHT, _BACKEND_WEIGHT = 2, 1
-_GENERAL = frozenset(_LISTS["general"])
-_NO_CODE_CHANGE = re.compile(r"\s*\[(?:docs?|ci|ci/build|test|misc)\b", re.IGNORECASE)
-_SEPARATORS = re.compile(r"[^a-z0-9]+")
-
-
-class CulpritGuesser:
-    """Guesses culprits for the issues of one page; caches the pull requests merged between two releases."""
-
-    def __init__(self, session: Session, repo_id: int) -> None:
-        self._session, self._repo_id = session, repo_id
-        self._merged: dict[tuple[str, str], list[Merged]] = {}
-
-    def guesses(self, one: ListedFailure) -> tuple[CulpritGuess, ...]:
-        """Return the most likely pull requests; none without a range or names to match."""
-        issue, span, names = one.issue, one.facts.regression, names_of(one.facts)
-        if span is None or span.culprit or not span.last_working or not span.first_failing or not names:
-            return ()
-        merged = self._between(span.last_working, span.first_failing)
-        created = issue.created_at
-        before = [p for p in merged if p.number < issue.number and (not created or p.merged_at <= created)]
-        return guess(before, names)
-
-    @cached_property
-    def _releases(self) -> list[tuple[Version, DatedRelease]]:
-        days = release_dates(self._session, self._repo_id, full=True)
-        return [(found, day) for day in days if (found := ordered(day.tag)) is not None]
-
-    def _between(self, working: str, failing: str) -> list[Merged]:
-        good, bad = ordered(working), ordered(failing)
-        if good is None or bad is None or good >= bad:
-            return []
-        start = max((pair for pair in self._releases if pair[0] <= good), key=itemgetter(0), default=None)
-        end = min((pair for pair in self._releases if pair[0] >= bad), key=itemgetter(0), default=None)
-        if start is None or end is None or end[1].published_at - start[1].published_at > LONGEST:
-            return []
-        key = (start[1].tag, end[1].tag)
-        if key not in self._merged:
-            tags = [day.tag for found, day in self._releases if start[0] < found <= end[0]]
-            after, before = start[1].published_at, end[1].published_at
-            self._merged[key] = merged_between(
-                self._session, self._repo_id, after=after, before=before, tags=tags, lacking=key[:1]
-            )
-        return self._merged[key]
-
-
-def names_of(facts: Facts) -> dict[str, int]:
-    """Return the names in the error's frame and the backends, as written in titles, with their weight."""
-    names: dict[str, int] = {}
-    for key in BACKENDS:
-        for value in facts.backends.get(key, ()):
-            names |= dict.fromkeys(_title_words(value), _BACKEND_WEIGHT)
-    frame = facts.error.frame if facts.error and facts.error.frame else ""
-    path, _, function = frame.partition(":")
-    stem = path.rsplit("/", 1)[-1].rsplit(".", 1)[0]
-    for part in (stem, function):
-        names |= dict.fromkeys(_title_words(part), _FRAME_WEIGHT)
-    return names
-
-
-def guess(merged: Sequence[Merged], names: dict[str, int]) -> tuple[CulpritGuess, ...]:
-    """Return the pull requests whose titles contain the most of these names by weight."""
-    titles = ((pull, f" {_plain(pull.title)} ") for pull in merged if not _NO_CODE_CHANGE.match(pull.title))
-    hits = ((pull, tuple(name for name in names if f" {name} " in title)) for pull, title in titles)
-    scored = [(sum(names[name] for name in hit), pull, hit) for pull, hit in hits if hit]
-    scored.sort(key=lambda item: (-item[0], -item[1].number))
-    if sum(score == scored[0][0] for score, _, _ in scored) > FITTING_MAX:
-        return ()
-    return tuple(
-        CulpritGuess.based_on(pull, title=mask_secrets(pull.title), names=hit, of=len(merged))
-        for _, pull, hit in scored[:GUESSES_MAX]
-    )
-
-
-def _title_words(name: str) -> list[str]:
-    """Return a name as written in titles, in a list; empty if all its words are general."""
-    plain = _plain(name)
-    words = plain.split()
-    if len(plain) < 3 or plain.isdigit() or all(word in _GENERAL or len(word) < 3 for word in words):
-        return []
-    return [plain]
-
-
-@lru_cache(maxsize=4096)
-def _plain(text: str) -> str:
-    return _SEPARATORS.sub(" ", text.lower()).strip()
 
 
 _BASIS_RANK: dict[Basis, int] = {"reported": 0, "in_range": 0, "since": 1}

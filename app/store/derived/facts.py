@@ -142,15 +142,6 @@ class StatedRange(NamedTuple):
     is_open: bool
 
 
-class Merged(NamedTuple):
-    """A merged pull request."""
-
-    number: int
-    title: str
-    url: str
-    merged_at: datetime
-
-
 def known_values(session: Session, field: str) -> list[str]:
     """Return the distinct lowercase values of a field, over all repositories."""
     # Without a repository filter the index suffices; values from other repositories match no issue of ours.
@@ -205,34 +196,6 @@ def count_duplicates(session: Session, repo: str, repo_id: int, numbers: Sequenc
     """
     asked = list(numbers)[:NUMBERS_PER_STATEMENT]
     return dict(sql_rows(session, query, repo_id=repo_id, repo=repo, numbers=asked))
-
-
-def merged_between(
-    session: Session,
-    repo_id: int,
-    *,
-    after: datetime,
-    before: datetime,
-    tags: Sequence[str],
-    lacking: Sequence[str],
-) -> list[Merged]:
-    """Return pull requests merged in this span or listed in the notes of `tags`, but not of `lacking`."""
-    query = """
-        SELECT p.number, i.title, i.url, p.merged_at FROM pull_request p
-        JOIN issue i ON i.repo_id = p.repo_id AND i.number = p.number
-        WHERE p.repo_id = :repo_id AND p.merged_at <= :before AND (p.merged_at > :after OR p.number IN (
-            SELECT number FROM release_pull WHERE repo_id = :repo_id AND tag IN :tags))
-        AND p.number NOT IN (SELECT number FROM release_pull WHERE repo_id = :repo_id AND tag IN :lacking)
-        ORDER BY p.merged_at, p.number
-    """
-    bound: dict[str, Any] = {
-        "tags": list(tags) or [""],
-        "lacking": list(lacking) or [""],
-        "after": after,
-        "before": before,
-    }
-    rows = sql_rows(session, query, times=("merged_at",), repo_id=repo_id, **bound)
-    return [Merged(*row) for row in rows]
 
 
 CAUSE = "error.message"

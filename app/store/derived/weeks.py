@@ -3,7 +3,6 @@
 Pull requests and issues gone from GitHub are left out. All spans are half-open: the end is excluded.
 """
 
-from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
@@ -186,13 +185,13 @@ def remedies_between(session: Session, repo_id: int, start: datetime, end: datet
 
 
 def values_in_reports(
-    session: Session, repo_id: int, start: datetime, end: datetime, fields: Sequence[str]
-) -> list[tuple[str, str, str, int]]:
-    """Return distinct (field, value, lowercase value, number) of failures opened in this span."""
+    session: Session, repo_id: int, start: datetime, end: datetime, field: str
+) -> list[tuple[str, str, int]]:
+    """Return distinct (value, lowercase value, number) of a field of failures opened in this span."""
     query = f"""
-        SELECT DISTINCT f.field, f.value, f.value_key, f.number FROM issue i
+        SELECT DISTINCT f.value, f.value_key, f.number FROM issue i
         JOIN reading r ON r.repo_id = i.repo_id AND r.number = i.number
         JOIN fact f ON f.repo_id = i.repo_id AND f.number = i.number
-        WHERE {_OPENED} AND r.failure_kind <> '{NO_FAILURE}' AND f.field IN :fields
+        WHERE {_OPENED} AND r.failure_kind <> '{NO_FAILURE}' AND f.field = :field
     """
-    return sorted(sql_rows(session, query, repo_id=repo_id, start=start, end=end, fields=list(fields)))
+    return sorted(sql_rows(session, query, repo_id=repo_id, start=start, end=end, field=field))

@@ -98,7 +98,6 @@ def get_regressions(
     """List failures that an earlier version did not have, as their issues state, with the version range.
 
     Without `version`, newest first; with it, regressions that began in that version first, then by `place`.
-    Entries of `culprit_guesses` are guesses that nobody stated.
     """
     asked = known_version(services, repo, version)
 

@@ -157,26 +157,6 @@ def test_the_canonical_one_is_said_to_have_the_evidence_it_has(store: Store) -> 
     assert view_cluster(store, REPO, SOLE).canonical_reason == "It is the only report."
 
 
-def test_chains_of_duplicates_that_lead_nowhere_are_told(store: Store) -> None:
-    repo_id = put(store, *((report(n), facts_of(n)) for n in range(1, 5)))
-    group(store, repo_id, ONE, 4, 1, 2, 3)
-    link(store, repo_id, 1, 2, "duplicate")
-    link(store, repo_id, 2, 1, "duplicate")
-    link(store, repo_id, 3, 999, "duplicate")
-
-    found = {chain.kind: chain.numbers for chain in view_cluster(store, REPO, ONE).chains}
-
-    assert found == {"circular": (1, 2, 1), "dead": (3, 999)}
-
-
-def test_a_chain_that_reaches_a_living_issue_is_none(store: Store) -> None:
-    repo_id = put(store, *((report(n), facts_of(n)) for n in (1, 2)))
-    group(store, repo_id, ONE, 1, 2)
-    link(store, repo_id, 2, 1, "duplicate")
-
-    assert view_cluster(store, REPO, ONE).chains == ()
-
-
 def test_a_like_cluster_that_was_not_merged_is_named_with_its_likest_pair(store: Store, stored: int) -> None:
     link(store, stored, 2, 5, "similar", score=0.7, reason="a line that many failures share")
     link(store, stored, 3, 4, "similar", score=0.6)

@@ -1,25 +1,21 @@
-"""What fails in a version and since when: by PEP 440, with the words that say it, guesses marked as such."""
+"""What fails in a version and since when: by PEP 440, with the words that say it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from app.extract.facts import ErrorFact, Evidence, Facts, Fix, Regression, Workaround
+from app.extract.facts import Evidence, Facts, Regression, Workaround
 from app.knowledge.version.regressions import (
-    FITTING_MAX,
     basis_of,
-    guess,
     known_issues,
-    names_of,
     place_of,
     regression_versions,
     regressions,
 )
-from app.store.derived.facts import Merged
 from app.store.derived.readings import Reading, save_readings
 from app.store.github.issues import add_repository, save_comments, save_issues
 from app.store.github.releases import save_releases
@@ -322,74 +318,6 @@ def test_versions_are_counted_newest_first_and_commits_apart(store: Store) -> No
         ("0.9.2", 1),
         ("main", 1),
     ]
-
-
-# ---- candidate culprits
-
-
-def day(number: int) -> datetime:
-    return datetime(2026, 4, number, tzinfo=UTC)
-
-
-FRAME = {"error": ErrorFact(type="E", message="m", frame="csrc/custom_all_reduce.cuh:455")}
-RELEASES = [a_release("v0.8.5", published_at=day(1)), a_release("v0.9.0", 63, published_at=day(20))]
-PULLS = [
-    a_pull(60, title="Fuse the custom-all-reduce kernel", merged_at=day(5)),
-    a_pull(61, title="[Doc] Explain custom all reduce", merged_at=day(6)),
-    a_pull(62, title="Speed up the scheduler", merged_at=day(7)),
-    a_pull(63, title="Custom_All_Reduce on four ranks", merged_at=day(1) - timedelta(days=3)),
-    a_pull(64, title="Custom all reduce again", merged_at=day(25)),
-    a_pull(65, title="Custom all reduce, not merged"),
-    a_pull(95, title="Custom all reduce, after the report", merged_at=day(8)),
-]
-
-
-def test_a_merged_pull_request_that_names_the_frame_is_guessed_to_be_the_culprit(store: Store) -> None:
-    span = Regression(last_working="0.8.5", first_failing="0.9.0")
-    put(store, told(90, span=span, facts=FRAME, created_at=day(28)), others=PULLS, releases=RELEASES)
-    (item,) = regressions(store, REPO, "0.9.0").items
-
-    assert [(one.number, one.is_guess, one.names) for one in item.culprit_guesses] == [
-        (63, True, ("custom all reduce",)),
-        (60, True, ("custom all reduce",)),
-    ]
-    assert item.culprit_guesses[0].of == 4
-
-
-@pytest.mark.parametrize(
-    "span",
-    [
-        Regression(last_working="0.8.5", first_failing="0.9.0", culprit="#7"),
-        Regression(first_failing="0.9.0"),
-        Regression(last_working="0.9.0", first_failing="0.8.5"),
-        Regression(last_working="main", first_failing="0.9.0"),
-        Regression(last_working="0.8.5", first_failing="0.11.0"),
-    ],
-)
-def test_nothing_is_guessed_where_the_culprit_is_said_or_the_range_is_not(
-    store: Store, span: Regression
-) -> None:
-    put(store, told(90, span=span, facts=FRAME, created_at=day(28)), others=PULLS, releases=RELEASES)
-
-    assert regressions(store, REPO).items[0].culprit_guesses == ()
-
-
-def test_nothing_is_guessed_where_too_many_titles_fit() -> None:
-    merged = [Merged(n, "FlashInfer again", "u", EARLY) for n in range(FITTING_MAX + 1)]
-
-    assert guess(merged, {"flashinfer": 1}) == ()
-    assert len(guess(merged[1:], {"flashinfer": 1})) == 3
-
-
-def test_general_words_of_a_frame_name_nothing() -> None:
-    facts = Facts(
-        number=1,
-        error=ErrorFact(type=None, message="m", frame="model_runner.py:execute_model"),
-        backends={"moe": ("FlashInfer CUTLASS",), "platform": ("CUDA",)},
-        fix=Fix(state="unknown"),
-    )
-
-    assert names_of(facts) == {"flashinfer cutlass": 1}
 
 
 def test_every_other_report_of_the_failure_weighs_as_a_duplicate_does(store: Store) -> None:
