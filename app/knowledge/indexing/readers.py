@@ -8,11 +8,10 @@ worker that died are read in this process.
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager, suppress
-from multiprocessing import get_context, resource_tracker
-from multiprocessing.connection import Connection
-from queue import SimpleQueue
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from multiprocessing import get_context, parent_process
+from threading import Thread
 
 import structlog
 from sqlalchemy.orm import Session
@@ -32,11 +31,10 @@ _LOG = structlog.get_logger(__name__)
 
 
 class Readers:
-    """Reads issues in the worker processes connected by `idle`, or in this process if there are none."""
+    """Reads issues in the worker processes of a pool, or in this process if there is none."""
 
-    def __init__(self, idle: SimpleQueue[Connection], threads: ThreadPoolExecutor | None = None) -> None:
-        self._idle = idle
-        self._threads = threads
+    def __init__(self, pool: ProcessPoolExecutor | None = None) -> None:
+        self._pool = pool
         self._begun: dict[int, tuple[Source, Future[list[StoredReading]], int]] = {}
         self.outdated: list[int] = []
 
@@ -52,8 +50,11 @@ class Readers:
             self._begun |= {source.issue.number: (source, future, at) for at, source in enumerate(part)}
 
     def _submit(self, part: Sequence[Source]) -> Future[list[StoredReading]]:
-        if self._threads is not None:
-            return self._threads.submit(self._read_in_worker, part)
+        try:
+            if self._pool is not None:
+                return self._pool.submit(_read_in_worker, part)
+        except (OSError, BrokenExecutor):  # the process limit is reached, or a worker died
+            self._read_here()
         done: Future[list[StoredReading]] = Future()
         done.set_result(read_sources(part))
         return done
@@ -73,64 +74,44 @@ class Readers:
     def _result(self, source: Source, future: Future[list[StoredReading]], at: int) -> StoredReading:
         try:
             return future.result()[at]
-        except (EOFError, OSError):
-            if self._threads:
-                _LOG.warning("a process that reads issues died: from now on they are read in this one")
-            self._threads = None
+        except BrokenExecutor:
+            self._read_here()
             return read_sources([source])[0]
 
-    def _read_in_worker(self, sources: Sequence[Source]) -> list[StoredReading]:
-        connection = self._idle.get()
-        try:
-            connection.send(sources)
-            found: list[StoredReading] = connection.recv()
-            return found
-        finally:
-            self._idle.put(connection)
+    def _read_here(self) -> None:
+        if self._pool is not None:
+            _LOG.warning("a process that reads issues died: from now on they are read in this one")
+        self._pool = None
 
 
 @contextmanager
 def reading_apart(amount: int) -> Iterator[Readers]:
     """Open readers for this many issues. Workers end with the `with` block, or when this process ends."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    count = min(cores, READERS_MAX) if amount >= READ_APART_FROM and cores > 1 else 0
-    idle: SimpleQueue[Connection] = SimpleQueue()
-    with ExitStack() as stack:
-        with suppress(OSError):  # the process limit is reached
-            for _ in range(count):
-                idle.put(stack.enter_context(_worker()))
-        if idle.empty():
-            yield Readers(idle)
-            return
-        threads = ThreadPoolExecutor(idle.qsize())
-        stack.callback(threads.shutdown, cancel_futures=True)
-        yield Readers(idle, threads)
-
-
-@contextmanager
-def _worker() -> Iterator[Connection]:
-    """Start a worker that reads until the yielded connection is closed."""
+    if amount < READ_APART_FROM or cores == 1:
+        yield Readers()
+        return
     # Spawned, not forked: this process may have threads, and holds database connections.
-    spawn = get_context("spawn")
-    ours, theirs = spawn.Pipe()
-    process = spawn.Process(target=_run_worker, args=(theirs,), daemon=True)
-    # Ctrl-C reaches the whole process group, but only the writer may handle it: workers inherit the mask.
-    resource_tracker.ensure_running()  # started later, it would unblock SIGINT again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    pool = ProcessPoolExecutor(min(cores, READERS_MAX), get_context("spawn"), initializer=_begin_worker)
     try:
-        process.start()
+        yield Readers(pool)
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        theirs.close()
-    try:
-        yield ours
-    finally:
-        ours.close()
-        process.join()
+        pool.shutdown(cancel_futures=True)
 
 
-def _run_worker(connection: Connection) -> None:
+def _begin_worker() -> None:
     os.nice(NICENESS)
-    with suppress(EOFError, OSError):
-        while True:
-            connection.send(read_sources(connection.recv()))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the writer handles it
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process with the one that started it, even if that was killed."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _read_in_worker(sources: Sequence[Source]) -> list[StoredReading]:
+    return read_sources(sources)
