@@ -1,15 +1,15 @@
 """Read stored issues with a language model: send prompts, store the replies, merge them into the facts.
 
-Replies are stored before they are used, so a killed run can be resumed and no text is sent twice. Requests
-run in a thread pool. The calling thread makes prompts, stores replies and derives facts in short units of
-work, so syncs and searches never wait for the model.
+Replies are stored before they are used, so a killed run can be resumed and no text is sent twice. As many
+requests as allowed run at a time; between them replies are stored and facts derived in short units of work,
+so syncs and searches never wait for the model.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from app.errors import NotFoundError, ReaderError
 from app.extract.facts import Frozen
@@ -41,8 +41,6 @@ CHARS_MIN = 4_000
 """Lower limit when halving a prompt that is too long."""
 FAULTS_MAX = 5
 """Consecutive issues without a usable reply after which a run stops."""
-LOOK_EVERY_S = 0.5
-
 
 _OUTCOMES: dict[str, ReplyOutcome] = {"complete": "complete", "cut": "cut", "failed": "failed"}
 
@@ -121,10 +119,21 @@ def read_issues(
         ReaderError: the server failed and answered no issue.
     """
     run = _ReadingRun(store, repo, client, numbers, limit)
-    run.tokens_per_day, run.stop = tokens_per_day, stop or threading.Event()
-    run.report, run.on_tokens = report, on_tokens or (lambda _tokens: None)
-    run.read(parallel)
-    return run.result
+    tasks, fresh = run.tasks(), run.unmerged
+    with ThreadPoolExecutor(parallel, thread_name_prefix="reader") as threads:
+        while not (run.result.stopped or (stop is not None and stop.is_set())):
+            part = run.affordable(islice(tasks, parallel), tokens_per_day)
+            if not part:
+                break
+            fresh += run.store_replies(threads.map(run.ask, part))
+            report(Progress("reading", run.result.asked, len(run.numbers) - run.result.unchanged))
+            if on_tokens is not None:
+                on_tokens(run.result.tokens)
+            if len(fresh) >= BATCH:
+                derive_changed(store, repo, fresh)
+                fresh = []
+    derive_changed(store, repo, fresh)
+    return run.finish()
 
 
 class _ReadingRun:
@@ -137,10 +146,6 @@ class _ReadingRun:
         self._repo = repo
         self._client = client
         self.model = client.served_model()
-        self.tokens_per_day: int | None = None
-        self.stop = threading.Event()
-        self.report: Report = quiet
-        self.on_tokens: Callable[[int], None] = lambda _tokens: None
         self.result = ReadResult(model=self.model.identity)
         with store.reading() as session:
             self._repo_id = find_repository(session, repo)
@@ -148,17 +153,15 @@ class _ReadingRun:
                 raise NotFoundError(f"nothing of {repo} is stored")
             waiting = unread_numbers(session, self._repo_id, self.model.identity, prompt_version())
             self._used_today = tokens_today(session)
-            self._unmerged = unmerged_numbers(session, self._repo_id)
-        chosen = [number for number in waiting if not numbers or number in set(numbers)]
-        self._numbers = chosen if limit is None else chosen[:limit]
+            self.unmerged = unmerged_numbers(session, self._repo_id)
+        self.numbers = [number for number in waiting if not numbers or number in set(numbers)][:limit]
         self._chars_max = _chars_for(self.model)
-        self._reserved = 0
         self._unconfirmed: list[ModelReply] = []
 
     def tasks(self) -> Iterator[_Task]:
         """Yield the prompts to send; an issue whose text was sent before is noted and skipped."""
-        for start in range(0, len(self._numbers), BATCH):
-            batch = self._numbers[start : start + BATCH]
+        for start in range(0, len(self.numbers), BATCH):
+            batch = self.numbers[start : start + BATCH]
             with self._store.reading() as session:
                 sources = find_sources(session, self._repo_id, self._repo, batch)
                 asked = asked_digests(session, self._repo_id, batch, self.model.identity, prompt_version())
@@ -178,45 +181,19 @@ class _ReadingRun:
             with self._store.unit_of_work(changes=None) as session:
                 note_unchanged(session, self._repo_id, texts, self.model.identity, prompt_version())
 
-    def read(self, parallel: int) -> None:
-        tasks = self.tasks()
-        running: dict[Future[tuple[_Task, Answer]], int] = {}
-        fresh = self._unmerged
-        with ExitStack() as stack:
-            threads = stack.enter_context(ThreadPoolExecutor(parallel, thread_name_prefix="reader"))
-            stack.callback(threads.shutdown, wait=True, cancel_futures=True)
-            while True:
-                # Queue twice as many tasks as threads, so that none idles while this thread derives.
-                while len(running) < 2 * parallel and (task := self._next(tasks)) is not None:
-                    tokens = task.prompt.tokens + REPLY_TOKENS_MAX // 4
-                    self._reserved += tokens
-                    running[threads.submit(self._ask, task)] = tokens
-                if not running:
-                    break
-                done, _ = wait(running, LOOK_EVERY_S, FIRST_COMPLETED)
-                if self.stop.is_set():
-                    for future in [item for item in running if item.cancel()]:
-                        self._reserved -= running.pop(future)
-                if done:
-                    fresh += self._store_replies(done, running)
-                if len(fresh) >= BATCH:
-                    derive_changed(self._store, self._repo, fresh)
-                    fresh = []
-            derive_changed(self._store, self._repo, fresh)
-        self.result.left = len(self._numbers) - self.result.asked - self.result.unchanged
-        if self._unconfirmed and not self.result.outcomes:
-            raise ReaderError(self.result.stopped or self._unconfirmed[-1].reply)
+    def affordable(self, tasks: Iterable[_Task], tokens_per_day: int | None) -> list[_Task]:
+        """Return those of these tasks that today's tokens suffice for; otherwise the run is stopped."""
+        reserved, found = self._used_today, list[_Task]()
+        for task in tasks:
+            if tokens_per_day is not None and reserved >= tokens_per_day:
+                self.result.stopped = f"today's {tokens_per_day:,} tokens are used; tomorrow it goes on"
+                break
+            reserved += task.prompt.tokens + REPLY_TOKENS_MAX // 4
+            found.append(task)
+        return found
 
-    def _next(self, tasks: Iterator[_Task]) -> _Task | None:
-        """Return the next task; None if the run must end or has no more."""
-        if self.stop.is_set() or self.result.stopped:
-            return None
-        if self.tokens_per_day is not None and self._used_today + self._reserved >= self.tokens_per_day:
-            self.result.stopped = f"today's {self.tokens_per_day:,} tokens are used; tomorrow it goes on"
-            return None
-        return next(tasks, None)
-
-    def _ask(self, task: _Task) -> tuple[_Task, Answer]:
+    def ask(self, task: _Task) -> tuple[_Task, Answer]:
+        """Send a prompt; one that is too long for the model is halved."""
         answer = self._answer(task)
         while answer.kind == "too_long" and task.chars_max // 2 >= CHARS_MIN:
             half = task.chars_max // 2
@@ -230,19 +207,13 @@ class _ReadingRun:
         except ReaderError as error:
             return Answer("failed", error.message)
 
-    def _store_replies(
-        self, done: set[Future[tuple[_Task, Answer]]], running: dict[Future[tuple[_Task, Answer]], int]
-    ) -> list[int]:
-        """Store the replies that arrived; return the numbers of the complete ones, to be merged.
+    def store_replies(self, answers: Iterable[tuple[_Task, Answer]]) -> list[int]:
+        """Store the replies; return the numbers of the complete ones, to be merged.
 
         A failure or refusal is stored only after another issue was answered: the server itself may be down.
         """
-        replies = []
-        for future in done:
-            self._reserved -= running.pop(future, 0)
-            if future.cancelled():
-                continue
-            task, answer = future.result()
+        replies: list[ModelReply] = []
+        for task, answer in answers:
             if answer.kind == "other_model":
                 self.result.stopped = answer.text
             elif answer.kind in ("complete", "cut"):
@@ -257,8 +228,18 @@ class _ReadingRun:
                 save_replies(session, self._repo_id, replies)
         for reply in replies:
             self._count(reply)
-        self.report(Progress("reading", self.result.asked, len(self._numbers) - self.result.unchanged))
         return [item.number for item in replies if item.outcome == "complete"]
+
+    def finish(self) -> ReadResult:
+        """Return the result.
+
+        Raises:
+            ReaderError: the server failed and answered no issue.
+        """
+        self.result.left = len(self.numbers) - self.result.asked - self.result.unchanged
+        if self._unconfirmed and not self.result.outcomes:
+            raise ReaderError(self.result.stopped or self._unconfirmed[-1].reply)
+        return self.result
 
     def _reply_record(self, task: _Task, answer: Answer) -> ModelReply:
         reply = ModelReply(
@@ -290,7 +271,6 @@ class _ReadingRun:
         result.kept += reply.kept
         result.dropped += reply.dropped
         result.outcomes[reply.outcome] = result.outcomes.get(reply.outcome, 0) + 1
-        self.on_tokens(result.tokens)
 
 
 def _chars_for(model: ServedModel) -> int:
