@@ -131,7 +131,7 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
     )
     if settings.is_cross_origin:
         app.add_middleware(CrossOrigin)
-    app.add_middleware(TakeTurns, alone_max=THREADS - 1)  # leaves one thread for other clients
+    app.add_middleware(TakeTurns)
     app.add_middleware(LimitReceiving)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(ForwardedClient, trusted=settings.trusted_proxies)
