@@ -25,8 +25,9 @@ from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -215,35 +216,41 @@ class McpDoor:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["route"] = ROUTE  # its template names the call in the metrics
-        refused = 0 if scope["method"] == "POST" else 405
+        answer = _refusal(scope, 405) if scope["method"] != "POST" else await _call(scope, receive)
+        await answer(scope, receive, send)
 
-        async def send_unless_bare(message: Message) -> None:
-            nonlocal refused
-            if message["type"] == "http.response.start" and message["status"] in _REFUSALS:
-                is_bare = "json" not in Headers(raw=message["headers"]).get("content-type", "")
-                refused = message["status"] if is_bare else 0
-            if not refused:
-                await send(message)
 
-        if not refused:
-            content: bytes | None
-            content = await read_limited(Request(scope, receive), BODY_LIMIT_BYTES, _REFUSALS[413])
-            await run_in_threadpool(_check, content)
+async def _call(scope: Scope, receive: Receive) -> Response:
+    """Pass a call to the library, whose answer is one JSON document."""
+    content: bytes | None
+    content = await read_limited(Request(scope, receive), BODY_LIMIT_BYTES, _REFUSALS[413])
+    await run_in_threadpool(_check, content)
+    sent: list[Message] = []
 
-            async def receive_again() -> Message:
-                nonlocal content
-                if content is None:
-                    return await receive()
-                message = {"type": "http.request", "body": content, "more_body": False}
-                content = None
-                return message
+    async def receive_again() -> Message:
+        nonlocal content
+        if content is None:
+            return await receive()
+        message = {"type": "http.request", "body": content, "more_body": False}
+        content = None
+        return message
 
-            speaker: ASGIApp = scope["app"].state.mcp
-            await speaker(scope, receive_again, send_unless_bare)
-        if refused:
-            headers = {"Allow": "POST"} if refused == 405 else None
-            answer = answer_problem(Request(scope), refused, _REFUSALS[refused], headers=headers)
-            await answer(scope, receive, send)
+    async def collect(message: Message) -> None:
+        sent.append(message)
+
+    await scope["app"].state.mcp(scope, receive_again, collect)
+    start, *parts = sent
+    headers = MutableHeaders(raw=start["headers"])
+    if start["status"] in _REFUSALS and "json" not in headers.get("content-type", ""):
+        return _refusal(scope, start["status"])
+    del headers["content-length"]
+    body = b"".join(part.get("body", b"") for part in parts)
+    return Response(_without_input(body), start["status"], headers)
+
+
+def _refusal(scope: Scope, status: int) -> Response:
+    headers = {"Allow": "POST"} if status == 405 else None
+    return answer_problem(Request(scope), status, _REFUSALS[status], headers=headers)
 
 
 ROUTE = Route(PATH, endpoint=McpDoor(), include_in_schema=False)
@@ -260,35 +267,11 @@ async def speaking(services: Services) -> AsyncIterator[ASGIApp]:
         transport_security=allowed(services.settings.public_hosts),
     )
     async with server.session_manager.run():
-        yield _PlainErrors(StreamableHTTPASGIApp(server.session_manager))
-
-
-class _PlainErrors:
-    """ASGI: the library's errors without what the caller sent, which may be a line of a log."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the call on; its answer is one JSON document."""
-        start: Message | None = None
-
-        async def send_plain(message: Message) -> None:
-            nonlocal start
-            if message["type"] == "http.response.start":
-                start = message
-                return
-            if start is not None:
-                message = {**message, "body": _without_input(message.get("body", b""))}
-                MutableHeaders(scope=start)["Content-Length"] = str(len(message["body"]))
-                await send(start)
-                start = None
-            await send(message)
-
-        await self._app(scope, receive, send_plain)
+        yield StreamableHTTPASGIApp(server.session_manager)
 
 
 def _without_input(content: bytes) -> bytes:
+    """Remove what the caller sent, which may be a line of a log, from an error of the library."""
     if b'"error":{' not in content:  # in a text its quotes would be escaped
         return content
     answer = json.loads(content)
