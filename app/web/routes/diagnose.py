@@ -144,22 +144,18 @@ async def diagnose_page(
     client: ClientDep,
 ) -> HTMLResponse:
     """The diagnosis of a pasted or uploaded log."""
+    fields: dict[str, Any] = {}
 
-    def read_and_ask() -> tuple[DiagnoseRequest, DiagnosedLog] | HTMLResponse:
-        fields: dict[str, Any] = {}
-        try:
-            fields |= parse_body(body)
-            known = {name: value for name, value in fields.items() if name in DiagnoseRequest.model_fields}
-            asked = validated(DiagnoseRequest, known, strict=False)
-        except (InputError, RequestValidationError) as error:
-            return _rejected_form(request, services, fields, error)
-        return asked, ask(asked, services)
+    def read() -> DiagnoseRequest:
+        fields.update(parse_body(body))
+        known = {name: value for name, value in fields.items() if name in DiagnoseRequest.model_fields}
+        return validated(DiagnoseRequest, known, strict=False)
 
-    answer = await run_in_threadpool(read_and_ask)
-    if isinstance(answer, HTMLResponse):
-        return answer
-    asked, found = answer
-    found = await services.read_by_model(found) if asked.read_by_model else found
+    try:
+        asked = await run_in_threadpool(read)
+        found = await ask(asked, services)
+    except (InputError, RequestValidationError) as error:
+        return await run_in_threadpool(_rejected_form, request, services, fields, error)
     return await run_in_threadpool(
         _page,
         services,
@@ -202,11 +198,10 @@ async def post_from_terminal(
 ) -> PlainTextResponse:
     """A bare log, sent by curl from where it was written; the answer is for that terminal."""
 
-    def read_and_ask() -> DiagnosedLog:
-        return ask(DiagnoseRequest(log=parse_body(body)["log"], **options.model_dump()), services)
+    def read() -> DiagnoseRequest:
+        return DiagnoseRequest(log=parse_body(body)["log"], **options.model_dump())
 
-    found = await run_in_threadpool(read_and_ask)
-    found = await services.read_by_model(found) if options.read_by_model else found
+    found = await ask(await run_in_threadpool(read), services)
     return await run_in_threadpool(_terminal_answer, found.diagnosis, color)
 
 
@@ -315,16 +310,14 @@ async def post_diagnose(
     `Accept: text/markdown` the answer is Markdown, with `Accept: text/plain` at most 40 lines of text.
     """
 
-    def read_and_ask() -> tuple[DiagnoseRequest, DiagnosedLog]:
+    def read() -> DiagnoseRequest:
         fields = parse_body(body)
         if body.media_type == JSON_TYPE:
-            asked = validated(DiagnoseRequest, fields)
-        else:
-            asked = DiagnoseRequest(log=fields["log"], **query.model_dump())
-        return asked, ask(asked, services)
+            return validated(DiagnoseRequest, fields)
+        return DiagnoseRequest(log=fields["log"], **query.model_dump())
 
-    asked, found = await run_in_threadpool(read_and_ask)
-    found = await services.read_by_model(found) if asked.read_by_model else found
+    asked = await run_in_threadpool(read)
+    found = await ask(asked, services)
     links = await keep_answer(services, asked, found, client)
     if wants(reply.accept, TEXT_TYPE) and not links:
         return _with_verdict(
@@ -338,8 +331,11 @@ async def post_diagnose(
             text = f"Kept until {until}: {links.url}. To delete it: {links.delete_url}\n\n{text}"
         return text
 
-    shape = KeptDiagnosis(**dict(found.diagnosis), kept=links) if links else found.diagnosis
-    return _with_verdict(await run_in_threadpool(reply, shape, markdown=markdown), found)
+    return _with_verdict(await run_in_threadpool(reply, _with_links(found, links), markdown=markdown), found)
+
+
+def _with_links(found: DiagnosedLog, links: KeptLinks | None) -> Diagnosis:
+    return KeptDiagnosis(**dict(found.diagnosis), kept=links) if links else found.diagnosis
 
 
 def _with_verdict(answer: Response, found: DiagnosedLog) -> Response:
@@ -348,9 +344,10 @@ def _with_verdict(answer: Response, found: DiagnosedLog) -> Response:
     return answer
 
 
-def ask(asked: DiagnoseRequest, services: Services) -> DiagnosedLog:
-    """Diagnose a request's log and count the verdict."""
-    found = diagnose_log(
+async def ask(asked: DiagnoseRequest, services: Services) -> DiagnosedLog:
+    """Diagnose a request's log and count the verdict; on request the operator's model reads the log too."""
+    found = await run_in_threadpool(
+        diagnose_log,
         services.store,
         asked.log,
         repos=services.settings.repo,
@@ -362,7 +359,7 @@ def ask(asked: DiagnoseRequest, services: Services) -> DiagnosedLog:
         embed=services.embed,
     )
     services.count_verdict(found.diagnosis.verdict)
-    return found
+    return await services.read_by_model(found) if asked.read_by_model else found
 
 
 @router.post(
@@ -402,20 +399,16 @@ async def diagnose_batch(
 
 
 async def _batch_lines(batch: DiagnoseBatch, services: Services, client: str) -> AsyncIterator[str]:
-    def read_and_ask(asked: DiagnoseRequest) -> DiagnosedLog:
-        return ask(asked.model_copy(update=cleaned({"log": asked.log})), services)
-
     while batch.logs:
         asked = batch.logs.pop(0)
         try:
-            found = await run_in_threadpool(read_and_ask, asked)
-            found = await services.read_by_model(found) if asked.read_by_model else found
+            log = await run_in_threadpool(cleaned, {"log": asked.log})
+            found = await ask(asked.model_copy(update=log), services)
             links = await keep_answer(services, asked, found, client)
         except (InputError, StoreError) as error:
             yield problem_of(error).model_dump_json(exclude_none=True) + "\n"
             continue
-        answer = KeptDiagnosis(**dict(found.diagnosis), kept=links) if links else found.diagnosis
-        yield answer.model_dump_json() + "\n"
+        yield _with_links(found, links).model_dump_json() + "\n"
 
 
 EVENT_LIMIT_BYTES = 5 * 1024 * 1024
