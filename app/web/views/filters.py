@@ -165,7 +165,7 @@ def listed(items: Iterable[str]) -> str:
 
 
 SHADES = 5
-MAP_WIDTH, MAP_HEIGHT = 960, 300
+MAP_WIDTH, MAP_HEIGHT, TILES_A_ROW = 960, 300, 4
 CHAR_PX = 6.6
 """Approximate character width at a font size of 12 pixels."""
 LINE_HEIGHT = 15
@@ -173,7 +173,7 @@ LINE_HEIGHT = 15
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A rectangle of a treemap; `label` is as much of its name as fits, in lines."""
+    """A rectangle of the map of families; `label` is as much of its name as fits, in lines."""
 
     x: float
     y: float
@@ -188,40 +188,18 @@ def shade(value: int, most: int) -> int:
 
 
 def tiles(names: Sequence[str], values: Sequence[int]) -> list[Tile]:
-    """Lay out a squarified treemap of values, which must be in descending order.
-
-    Rows are filled along the shorter side as long as that makes their tiles more square (Bruls, Huizing and
-    van Wijk, "Squarified treemaps", 2000).
-    """
-    total = sum(values) or 1
-    areas = [value * MAP_WIDTH * MAP_HEIGHT / total for value in values]
-    x = y = 0.0
-    width, height = float(MAP_WIDTH), float(MAP_HEIGHT)
+    """Lay out values, in descending order, as tiles in rows; a tile's area is in proportion to its value."""
     found: list[Tile] = []
-    while len(found) < len(areas):
-        rest = areas[len(found) :]
-        side = min(width, height)
-        count = 1
-        while count < len(rest) and _worst(rest[: count + 1], side) <= _worst(rest[:count], side):
-            count += 1
-        row = rest[:count]
-        depth = sum(row) / side if side else 0.0
-        along = 0.0
-        for area in row:
-            length = area / depth if depth else 0.0
-            box = (x, y + along, depth, length) if width >= height else (x + along, y, length, depth)
-            found.append(_tile(*box, names[len(found)]))
-            along += length
-        if width >= height:
-            x, width = x + depth, width - depth
-        else:
-            y, height = y + depth, height - depth
+    y = 0.0
+    for start in range(0, len(values), TILES_A_ROW):
+        row = values[start : start + TILES_A_ROW]
+        height, x = MAP_HEIGHT * sum(row) / sum(values), 0.0
+        for name, value in zip(names[start:], row, strict=False):
+            width = MAP_WIDTH * value / sum(row)
+            found.append(_tile(x, y, width, height, name))
+            x += width
+        y += height
     return found
-
-
-def _worst(row: Sequence[float], side: float) -> float:
-    depth = sum(row) / side if side else 1.0
-    return max(max(depth * depth / area, area / (depth * depth)) for area in row if area) if any(row) else 0.0
 
 
 def _tile(x: float, y: float, width: float, height: float, name: str) -> Tile:
