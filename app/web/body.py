@@ -7,9 +7,10 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Itera
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any, TypeVar, get_args
-from urllib.parse import unquote_to_bytes
+from typing import Annotated, Any, TypeVar, get_args
+from urllib.parse import parse_qsl, unquote_to_bytes
 
+from fastapi import Depends
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -67,6 +68,7 @@ BODY_LIMIT_BYTES = {
 }
 """Largest raw body by media type: the size of the largest log with every character escaped."""
 
+SMALL_FORM_BYTES = 4096
 _FIELD_COUNT_MAX = 20
 _STEP = 1 << 20
 """Chunk size for decoding a form, as decoding it whole would need many times its size."""
@@ -127,6 +129,20 @@ async def read_limited(request: Request, limit_bytes: int, refusal: str) -> byte
     """
     chunks = _limited(request, limit_bytes, lambda _size: TooLargeError(refusal))
     return b"".join([chunk async for chunk in chunks])
+
+
+async def small_form(request: Request) -> dict[str, str]:
+    """Dependency that reads a short URL-encoded form, of which each field counts once.
+
+    Raises:
+        TooLargeError: over the limit.
+    """
+    refusal = f"This form holds at most {SMALL_FORM_BYTES >> 10} KiB."
+    content = await read_limited(request, SMALL_FORM_BYTES, refusal)
+    return dict(parse_qsl(content.decode("utf-8", "replace")))
+
+
+SmallForm = Annotated[dict[str, str], Depends(small_form)]
 
 
 def media_type_of(request: Request) -> str:

@@ -14,14 +14,11 @@ from pydantic import AfterValidator, Field
 from app.knowledge.cluster.families import FamilyPage, families
 from app.knowledge.cluster.view import ClusterDetail, ClusterPage, clusters, current_id, view_cluster
 from app.knowledge.stack.cases import affects_clusters
-from app.knowledge.stack.stack import Stack
 from app.knowledge.stack.standing import Affects
 from app.web.answers.negotiate import ListReplyDep, ReplyDep
 from app.web.answers.openapi import api_router, problems
-from app.web.answers.parameters import ChosenRepo, StackDep
-from app.web.deps import Services, ServicesDep
+from app.web.views.context import ContextDep, RepoContext, StackContextDep
 from app.web.views.filters import tiles
-from app.web.views.render import render_repo_page, with_repo
 from app.web.views.version_line import version_line
 
 PAGE_CLUSTERS = 12
@@ -65,9 +62,7 @@ class FamilyList(FamilyPage):
 )
 def get_signatures(
     reply: ListReplyDep,
-    services: ServicesDep,
-    repo: ChosenRepo,
-    stack: StackDep,
+    context: StackContextDep,
     q: Annotated[str, Query(max_length=200, description="words, a signature id, or an issue number")] = "",
     min_size: Annotated[int, Query(ge=1, le=100_000, description="minimum number of reports")] = 1,
     alive: Annotated[bool, Query(description="reported again after it was closed")] = False,
@@ -78,9 +73,8 @@ def get_signatures(
     """List failures by number of reports, newest report, or growth."""
 
     def part(after: int) -> ClusterList:
-        page = services.cached(
+        page = context.cached(
             clusters,
-            repo,
             q=q,
             min_size=min_size,
             alive=alive,
@@ -89,7 +83,7 @@ def get_signatures(
             after=after,
             limit=limit,
         )
-        return ClusterList(**dict(page), affects=_affects(services, repo, stack, page) if stack else None)
+        return ClusterList(**dict(page), affects=_affects(context, *(item.id for item in page.items)))
 
     return reply.part(f"signatures.{sort}", limit, part)
 
@@ -102,14 +96,13 @@ def get_signatures(
 )
 def get_families(
     reply: ListReplyDep,
-    services: ServicesDep,
-    repo: ChosenRepo,
+    context: ContextDep,
     limit: Annotated[int, Query(ge=1, le=100)] = 50,
 ) -> Response:
     """List kinds of errors, most reported first; pass `text` as `family` to `list_signatures`."""
 
     def part(after: int) -> FamilyList:
-        return FamilyList(**dict(services.cached(families, repo, after=after, limit=limit)))
+        return FamilyList(**dict(context.cached(families, after=after, limit=limit)))
 
     return reply.part("families", limit, part)
 
@@ -122,42 +115,34 @@ def get_families(
     responses={301: {"description": "The id now belongs to another cluster."}, **problems(404)},
 )
 def get_signature(
-    reply: ReplyDep, services: ServicesDep, signature_id: SignatureId, repo: ChosenRepo, via: Via = None
+    reply: ReplyDep, context: ContextDep, signature_id: SignatureId, via: Via = None
 ) -> Response:
     """Return a failure's reports with versions and hardware, workarounds, fix and regression range."""
-    current = current_id(services.store, repo, signature_id)
+    current = current_id(context.services.store, context.repo, signature_id)
     if current != signature_id:
-        return _redirect_moved(services, "/api/v1/signatures/", current, signature_id, repo)
-    return reply(services.cached(view_cluster, repo, current, via=via))
+        return _redirect_moved(context, "/api/v1/signatures/", current, signature_id)
+    return reply(context.cached(view_cluster, current, via=via))
 
 
 @router.get("/signatures", include_in_schema=False)
 def signatures_page(
-    services: ServicesDep,
-    repo: ChosenRepo,
-    stack: StackDep,
+    context: StackContextDep,
     q: Annotated[str, Query(max_length=200), AfterValidator(str.strip)] = "",
     family: Family = "",
 ) -> HTMLResponse:
     """Families, the biggest, the newest and those that go on after they were closed; or what is found."""
     found = {"q": q, "family": family, "limit": PAGE_FOUND}
     chosen = (("found", "Found", "biggest first", found),) if q or family else PARTS
-    shown = None if q or family else services.cached(families, repo, limit=FAMILIES_LISTED)
+    shown = None if q or family else context.cached(families, limit=FAMILIES_LISTED)
     parts = [
-        (key, heading, order, services.cached(clusters, repo, **{"limit": PAGE_CLUSTERS, **asked}))
+        (key, heading, order, context.cached(clusters, **{"limit": PAGE_CLUSTERS, **asked}))
         for key, heading, order, asked in chosen
     ]
-    affects = {
-        key: one for *_, page in parts if stack for key, one in _affects(services, repo, stack, page).items()
-    }
-    return render_repo_page(
+    return context.render(
         "signatures.html",
-        services,
-        repo,
         path="/signatures",
         query={"q": q, "family": family},
-        stack=stack,
-        affects=affects,
+        affects=_affects(context, *(item.id for *_, page in parts for item in page.items)) or {},
         q=q,
         family=family,
         families=shown,
@@ -166,43 +151,38 @@ def signatures_page(
     )
 
 
-def _affects(services: Services, repo: str, stack: Stack, page: ClusterPage) -> dict[str, Affects]:
-    ids = tuple(item.id for item in page.items)
-    return dict(services.cached(affects_clusters, repo, stack, ids))
+def _affects(context: RepoContext, *ids: str) -> dict[str, Affects] | None:
+    """Return by id whether each cluster affects the stack; None without a stack."""
+    return dict(context.cached(affects_clusters, context.stack, ids)) if context.stack else None
 
 
 @router.get("/families", include_in_schema=False)
-def families_page(services: ServicesDep, repo: ChosenRepo) -> HTMLResponse:
+def families_page(context: ContextDep) -> HTMLResponse:
     """The hundred families with the most reports."""
-    page = services.cached(families, repo, limit=PAGE_FAMILIES)
-    return render_repo_page("families.html", services, repo, path="/families", page=page)
+    page = context.cached(families, limit=PAGE_FAMILIES)
+    return context.render("families.html", path="/families", page=page)
 
 
 @router.get("/signatures/{signature_id}", include_in_schema=False)
-def signature_page(
-    services: ServicesDep, signature_id: SignatureId, repo: ChosenRepo, stack: StackDep, via: Via = None
-) -> Response:
+def signature_page(context: StackContextDep, signature_id: SignatureId, via: Via = None) -> Response:
     """One failure with all its reports."""
-    current = current_id(services.store, repo, signature_id)
+    current = current_id(context.services.store, context.repo, signature_id)
     if current != signature_id:
-        return _redirect_moved(services, "/signatures/", current, signature_id, repo)
-    detail = services.cached(view_cluster, repo, current, via=via)
-    return render_repo_page(
+        return _redirect_moved(context, "/signatures/", current, signature_id)
+    detail = context.cached(view_cluster, current, via=via)
+    return context.render(
         "signature.html",
-        services,
-        repo,
-        stack=stack,
-        affects=services.cached(affects_clusters, repo, stack, (current,)) if stack else {},
+        affects=_affects(context, current),
         cluster=detail,
         helps=[item for item in detail.workarounds if item.outcome != "fails"],
         via=via if via != current else None,
         failed=[item for item in detail.workarounds if item.outcome == "fails"],
-        stations=version_line(detail.regression, None, services.overview(repo).newest_release),
+        stations=version_line(detail.regression, None, context.overview.newest_release),
         shown=REPORTS_LISTED,
     )
 
 
-def _redirect_moved(services: Services, path: str, current: str, asked: str, repo: str) -> RedirectResponse:
+def _redirect_moved(context: RepoContext, path: str, current: str, asked: str) -> RedirectResponse:
     """Redirect to the cluster that now contains the id; a valid requested id is passed on as `via`."""
     via = asked if re.search(_ID, asked) else None
-    return RedirectResponse(with_repo(path + current, repo, services.default_repo, via=via), status_code=301)
+    return RedirectResponse(context.address(path + current, via=via), status_code=301)

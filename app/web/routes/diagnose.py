@@ -46,7 +46,8 @@ from app.web.body import (
 from app.web.deps import Services, ServicesDep
 from app.web.middleware.client import ClientDep
 from app.web.middleware.rate_limits import spend
-from app.web.views.render import base_address, render_page, render_repo_page
+from app.web.views.context import RepoContext
+from app.web.views.render import base_address, render_page
 from app.web.views.version_line import match_stations
 
 router = api_router("diagnosis")
@@ -72,10 +73,8 @@ def first_page(
     status: int = 200,
 ) -> HTMLResponse:
     """Render the home page; after a rejected form, with the error (`fault`) and the submitted values."""
-    return render_repo_page(
+    return RepoContext(services, services.default_repo).render(
         "index.html",
-        services,
-        services.default_repo,
         status=status,
         headers={"Cache-Control": "no-store"} if fault else None,
         log=log,
@@ -246,10 +245,8 @@ def _page(
     repo = services.default_repo
     best = diagnosis.matches[0] if diagnosis.matches else None
     yours = vllm_version or diagnosis.environment.versions.get("vllm")
-    return render_repo_page(
+    return RepoContext(services, repo).render(
         "diagnosis.html",
-        services,
-        repo,
         headers=headers,
         diagnosis=diagnosis,
         best=best,

@@ -20,13 +20,13 @@ from app.knowledge.digest.digest import Digest, archive, digest_markdown, make_d
 from app.knowledge.digest.feed import FeedEntry, feed_entries, stack_entries
 from app.knowledge.digest.week import newest_whole_week
 from app.knowledge.iso_week import WEEK_PATTERN, IsoWeek
-from app.knowledge.stack.cases import affects_issues
 from app.knowledge.stack.stack import write_stack
 from app.web.answers.negotiate import MARKDOWN_TYPE, VARY, ReplyDep, markdown_answer, wants
 from app.web.answers.openapi import api_router, markdown_too, problems
-from app.web.answers.parameters import ChosenRepo, StackDep
-from app.web.deps import Services, ServicesDep
-from app.web.views.render import base_address, render_page, render_repo_page, render_text, with_repo
+from app.web.answers.parameters import StackDep
+from app.web.deps import ServicesDep
+from app.web.views.context import ContextDep, RepoContext, StackContextDep
+from app.web.views.render import base_address, render_page, render_text
 
 ATOM_TYPE = "application/atom+xml"
 NO_DATA = datetime(1970, 1, 1, tzinfo=UTC)
@@ -48,16 +48,16 @@ WeekPath = Annotated[str, Path(pattern=WEEK_PATTERN, description="ISO week in UT
     responses=problems(404) | markdown_too(),
 )
 @router.get("/api/v1/digest/latest", include_in_schema=False)
-def get_newest_digest(reply: ReplyDep, services: ServicesDep, repo: ChosenRepo) -> Response:
+def get_newest_digest(reply: ReplyDep, context: ContextDep) -> Response:
     """Return the digest of the newest week with complete data, as `/api/v1/digest/{week}` does.
 
     Raises:
         NotFoundError: no dated issue is stored.
     """
-    week = services.cached(newest_whole_week, repo)
+    week = context.cached(newest_whole_week)
     if week is None:
         raise NotFoundError("No week is stored to its end yet: a sync brings dated issues.")
-    digest = services.cached(make_digest, repo, week)
+    digest = context.cached(make_digest, week)
     return reply(digest, markdown=lambda: digest_markdown(digest))
 
 
@@ -68,71 +68,61 @@ def get_newest_digest(reply: ReplyDep, services: ServicesDep, repo: ChosenRepo) 
     response_model=Digest,
     responses=problems(404) | markdown_too(),
 )
-def get_digest(reply: ReplyDep, services: ServicesDep, repo: ChosenRepo, week: WeekPath) -> Response:
+def get_digest(reply: ReplyDep, context: ContextDep, week: WeekPath) -> Response:
     """Return new and growing failures, regressions, fixes and workarounds of a week, with advice.
 
     `advice` has at most five recommended actions. Counts are of stored issues by the day they were opened;
     `data` says whether the week is complete and how many dates are estimates. The same week and data give the
     same answer. With `Accept: text/markdown` the answer is Markdown.
     """
-    digest = _digest(services, week, repo)
+    digest = _digest(context, week)
     return reply(digest, markdown=lambda: digest_markdown(digest))
 
 
 @router.get("/digest/latest", include_in_schema=False)
 @router.get("/digest", include_in_schema=False)
-def newest(services: ServicesDep, repo: ChosenRepo, stack: StackDep) -> Response:
+def newest(context: StackContextDep) -> Response:
     """To the newest week that is stored to its end; to the list of weeks where none is."""
-    week = services.cached(newest_whole_week, repo)
-    address = with_repo(f"/digest/{week or 'archive'}", repo, services.default_repo, stack=write_stack(stack))
-    return RedirectResponse(address, status_code=302)
+    week = context.cached(newest_whole_week)
+    return RedirectResponse(context.address(f"/digest/{week or 'archive'}"), status_code=302)
 
 
 @router.get("/digest/archive", include_in_schema=False)
-def archive_page(services: ServicesDep, repo: ChosenRepo) -> HTMLResponse:
+def archive_page(context: ContextDep) -> HTMLResponse:
     """All weeks with issues, by year."""
-    page = services.cached(archive, repo)
+    page = context.cached(archive)
     years = [(year, list(weeks)) for year, weeks in groupby(page.weeks, key=lambda one: one.week[:4])]
-    return render_repo_page(
-        "digest_archive.html", services, repo, path="/digest/archive", page=page, years=years
-    )
+    return context.render("digest_archive.html", path="/digest/archive", page=page, years=years)
 
 
 @router.get("/digest/{week}.md", include_in_schema=False)
-def markdown_page(services: ServicesDep, week: PageWeek, repo: ChosenRepo) -> Response:
-    return markdown_answer(digest_markdown(_digest(services, week, repo)), None)
+def markdown_page(context: ContextDep, week: PageWeek) -> Response:
+    return markdown_answer(digest_markdown(_digest(context, week)), None)
 
 
 @router.get("/digest/{week}/email", include_in_schema=False)
-def email_page(services: ServicesDep, week: PageWeek, repo: ChosenRepo) -> HTMLResponse:
+def email_page(context: ContextDep, week: PageWeek) -> HTMLResponse:
     """The digest as it can be sent by mail: no style sheet, no script, no picture, nothing to load."""
-    return render_page("digest_email.html", digest=_digest(services, week, repo))
+    return render_page("digest_email.html", digest=_digest(context, week))
 
 
 @router.get("/digest/{week}", include_in_schema=False)
-def digest_page(
-    request: Request, services: ServicesDep, week: PageWeek, repo: ChosenRepo, stack: StackDep
-) -> Response:
+def digest_page(request: Request, context: StackContextDep, week: PageWeek) -> Response:
     """The digest of a week. With `Accept: text/markdown` it is Markdown."""
-    digest = _digest(services, week, repo)
+    digest = _digest(context, week)
     if wants(request.headers.get("accept", ""), MARKDOWN_TYPE):
         return markdown_answer(digest_markdown(digest), None)
-    path = f"/digest/{digest.week}"
-    numbers = tuple(item.number for item in digest.reports)
-    return render_repo_page(
+    return context.render(
         "digest.html",
-        services,
-        repo,
-        path=path,
+        path=f"/digest/{digest.week}",
         headers=VARY,
         digest=digest,
-        stack=stack,
-        affects=services.cached(affects_issues, repo, stack, numbers) if stack else {},
+        affects=context.affects(item.number for item in digest.reports),
     )
 
 
-def _digest(services: Services, week: str, repo: str) -> Digest:
-    return services.cached(make_digest, repo, IsoWeek.parse(week))
+def _digest(context: RepoContext, week: str) -> Digest:
+    return context.cached(make_digest, IsoWeek.parse(week))
 
 
 @router.get("/feed.atom", include_in_schema=False)

@@ -2,7 +2,6 @@
 
 import re
 from typing import Annotated
-from urllib.parse import parse_qsl
 
 from fastapi import Depends, Query, Request
 from fastapi.responses import RedirectResponse, Response
@@ -20,12 +19,13 @@ from app.web.answers.openapi import api_router, json_body, markdown_too, problem
 from app.web.answers.parameters import Number, Repo, StackDep, Version, issue_routes
 from app.web.answers.problems import error_page
 from app.web.answers.schemas import NUMBER_MAX, IssueDocument, RelatedList, issue_document
-from app.web.body import json_reader, read_limited
+from app.web.body import SmallForm, json_reader
 from app.web.deps import Services, ServicesDep
 from app.web.middleware.client import ClientDep
 from app.web.middleware.origins import OWN_REFERRER, require_same_origin
+from app.web.views.context import RepoContext
 from app.web.views.evidence import Citations
-from app.web.views.render import api_address, page_address, render_repo_page
+from app.web.views.render import api_address, page_address
 from app.web.views.version_line import version_line
 
 router = api_router("issues")
@@ -138,14 +138,11 @@ def _page(
     facts = issue.facts
     yours = yours or (stack.vllm if stack else None)
     mine = yours if repo == services.default_repo else None  # the version is the default repository's
-    return render_repo_page(
+    return RepoContext(services, repo, stack).render(
         "issue.html",
-        services,
-        repo,
         headers={**VARY, **OWN_REFERRER},
         issue=issue,
         facts=facts,
-        stack=stack,
         affects=affects_issues(services.store, repo, stack, (issue.number,)).get(issue.number)
         if stack and facts and facts.is_failure
         else None,
@@ -198,9 +195,8 @@ class VoteRequest(BaseModel):
     value: Annotated[Vote, BeforeValidator(_reject_bool)]
 
 
-async def _form_vote(request: Request) -> tuple[str, Vote]:
-    content = await read_limited(request, BODY_BYTES, f"A vote is at most {BODY_BYTES >> 10} KiB.")
-    remedy, _, value = dict(parse_qsl(content.decode("utf-8", "replace"))).get("vote", "").partition(":")
+async def _form_vote(form: SmallForm) -> tuple[str, Vote]:
+    remedy, _, value = form.get("vote", "").partition(":")
     if not re.fullmatch(r"[0-9a-f]{16}", remedy) or value not in _HELPED:
         raise InputError("vote: press one of the buttons below a remedy.")
     return remedy, _HELPED[value]

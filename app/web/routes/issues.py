@@ -29,8 +29,7 @@ from app.knowledge.issue.browse import (
 )
 from app.knowledge.issue.facets import FacetName
 from app.knowledge.labels import FACETS, FAILURES, FLAGS, SORTS, label
-from app.knowledge.stack.cases import affects_issues
-from app.knowledge.stack.stack import MAX_CHARS, Stack, parse_stack, write_stack
+from app.knowledge.stack.stack import MAX_CHARS, parse_stack, write_stack
 from app.knowledge.stack.standing import Affects
 from app.knowledge.stack.upgrade import Touches, affecting
 from app.store.derived.readings import read_since
@@ -38,8 +37,9 @@ from app.store.github.issues import find_heads, find_repository
 from app.web.answers.negotiate import ReplyDep
 from app.web.answers.openapi import api_router
 from app.web.answers.parameters import ChosenRepo, RepoName, known_repo, narrowed, read_cursor, write_cursor
-from app.web.deps import Services, ServicesDep
-from app.web.views.render import page_address, render_repo_page
+from app.web.deps import ServicesDep
+from app.web.views.context import RepoContext
+from app.web.views.render import page_address
 
 router = api_router("issues")
 
@@ -126,16 +126,16 @@ def list_issues(
     With `q`, issues with all its distinctive words, by relevance; without it, newest first. `facets=true`
     adds the most frequent values of each filter, counted with all other filters applied.
     """
-    repo, stack = known_repo(services, asked.repo), parse_stack(asked.stack)
-    if asked.affects and (stack is None or ordered(stack.vllm) is None):
+    context = RepoContext(services, known_repo(services, asked.repo), parse_stack(asked.stack))
+    if asked.affects and (context.stack is None or ordered(context.stack.vllm) is None):
         raise InputError("affects: needs a stack that names a release, such as stack=0.21.0~H100.")
-    page = _browse(services, repo, asked, limit=asked.limit, facets=asked.facets)
+    page = _browse(context, asked, limit=asked.limit, facets=asked.facets)
     found = IssueList(
         items=page.items,
         total=page.total,
         ignored_words=page.ignored_words,
         next_cursor=write_cursor(asked.list_kind(), page.next) if page.next is not None else None,
-        affects=_affects(services, repo, stack, page),
+        affects=context.affects(item.number for item in page.items),
         facets={**page.facets, "kind": page.facets["failure_kind"]} if asked.facets else None,
     )
     return reply(
@@ -149,19 +149,16 @@ def list_issues(
 @router.get("/issues", include_in_schema=False, response_class=HTMLResponse)
 def issues_page(services: ServicesDep, asked: Annotated[IssueFilters, Query()]) -> Response:
     """The list with its filters and facets; where `q` names an issue and nothing else is asked, its page."""
-    repo, stack = asked.repo or services.default_repo, parse_stack(asked.stack)
-    if set(asked.in_force()) == {"q"} and (one := _named_issue(services, repo, asked.q)):
+    context = RepoContext(services, asked.repo or services.default_repo, parse_stack(asked.stack))
+    if set(asked.in_force()) == {"q"} and (one := _named_issue(context, asked.q)):
         return RedirectResponse(page_address(one.repo, one.number, services.default_repo), 303)
-    page = _browse(services, repo, asked, limit=PAGE_ISSUES, facets=True)
+    page = _browse(context, asked, limit=PAGE_ISSUES, facets=True)
     addresses = Addresses(asked)
-    return render_repo_page(
+    return context.render(
         "issues.html",
-        services,
-        repo,
         path="/issues",
         query=addresses.carried(),
-        stack=stack,
-        affects=_affects(services, repo, stack, page) or {},
+        affects=context.affects(item.number for item in page.items) or {},
         asked=asked,
         page=page,
         tokens=addresses.tokens(),
@@ -172,27 +169,19 @@ def issues_page(services: ServicesDep, asked: Annotated[IssueFilters, Query()]) 
     )
 
 
-def _named_issue(services: Services, repo: str, text: str) -> IssueAddress | None:
+def _named_issue(context: RepoContext, text: str) -> IssueAddress | None:
     """Return the issue that a search names by number or URL; None if the search has other words."""
     try:
-        return parse_issue_address(text, (repo, *services.settings.repo))
+        return parse_issue_address(text, (context.repo, *context.services.settings.repo))
     except AddressError:
         return None
 
 
-def _affects(
-    services: Services, repo: str, stack: Stack | None, page: IssuePage
-) -> dict[int, Affects] | None:
-    numbers = tuple(item.number for item in page.items)
-    return dict(services.cached(affects_issues, repo, stack, numbers)) if stack else None
-
-
-def _browse(services: Services, repo: str, asked: IssueFilters, *, limit: int, facets: bool) -> IssuePage:
-    stack = parse_stack(asked.stack) if asked.affects else None
-    touched = services.cached(affecting, repo, stack).numbers if stack else None
-    return services.cached(
+def _browse(context: RepoContext, asked: IssueFilters, *, limit: int, facets: bool) -> IssuePage:
+    stack = context.stack if asked.affects else None
+    touched = context.cached(affecting, stack).numbers if stack else None
+    return context.cached(
         browse,
-        repo,
         asked.query(),
         after=read_cursor(asked.list_kind(), asked.cursor),
         limit=limit,

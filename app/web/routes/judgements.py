@@ -6,7 +6,6 @@ that is hidden from scripts and not sent from other sites.
 
 import time
 from typing import Annotated
-from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -20,7 +19,7 @@ from app.store.people import Verdict
 from app.web.answers.openapi import api_router, json_body, problems
 from app.web.answers.parameters import ChosenRepo, CursorText, RepoName, read_cursor, write_cursor
 from app.web.answers.schemas import NUMBER_MAX, IssueNumber, none_if_blank
-from app.web.body import json_reader, read_limited, validated
+from app.web.body import SmallForm, json_reader, validated
 from app.web.deps import (
     ADMIN_COOKIE,
     ADMIN_SECONDS,
@@ -33,10 +32,9 @@ from app.web.deps import (
     require_admin,
 )
 from app.web.middleware.origins import OWN_REFERRER, require_same_origin
-from app.web.views.render import render_repo_page, with_repo
+from app.web.views.context import ContextDep, RepoContext
 
 BODY_LIMIT_BYTES = 64 * 1024
-FORM_BYTES = 4096
 NO_STORE = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex", **OWN_REFERRER}
 _KIND = "judgements"
 
@@ -132,49 +130,27 @@ class DecisionForm(BaseModel):
     repo: RepoName = None
 
 
-async def _form(request: Request) -> dict[str, str]:
-    content = await read_limited(request, FORM_BYTES, f"This form holds at most {FORM_BYTES >> 10} KiB.")
-    return dict(parse_qsl(content.decode("utf-8", "replace")))
-
-
-Form = Annotated[dict[str, str], Depends(_form)]
-
-
 @pages.get("/inbox", include_in_schema=False)
 def inbox_page(
-    services: ServicesDep,
-    repo: ChosenRepo,
+    context: ContextDep,
     is_admin: HasAdmin,
     number: Annotated[int | None, Query(ge=1, le=NUMBER_MAX)] = None,
 ) -> HTMLResponse:
     """The new failures that may repeat an older one; the login form to who is not the admin."""
-    found = inbox(services.store, repo, number) if is_admin else None
-    return render_repo_page(
-        "inbox.html",
-        services,
-        repo,
-        path="/inbox",
-        status=200 if is_admin else 401,
-        headers=NO_STORE,
-        found=found,
-        is_wrong=False,
+    found = inbox(context.services.store, context.repo, number) if is_admin else None
+    status = 200 if is_admin else 401
+    return context.render(
+        "inbox.html", path="/inbox", status=status, headers=NO_STORE, found=found, is_wrong=False
     )
 
 
 @pages.post("/inbox/login", include_in_schema=False, dependencies=OWN_FORM)
-def log_in(request: Request, services: ServicesDep, form: Form) -> Response:
+def log_in(request: Request, services: ServicesDep, form: SmallForm) -> Response:
     """Set the admin's cookie for who sends the token."""
     token = admin_token(request)
     if not is_admin_token(form.get("token", ""), token):
-        return render_repo_page(
-            "inbox.html",
-            services,
-            services.default_repo,
-            status=401,
-            headers=NO_STORE,
-            found=None,
-            is_wrong=True,
-        )
+        context = RepoContext(services, services.default_repo)
+        return context.render("inbox.html", status=401, headers=NO_STORE, found=None, is_wrong=True)
     answer = RedirectResponse("/inbox", status_code=303, headers=NO_STORE)
     answer.set_cookie(
         ADMIN_COOKIE,
@@ -197,7 +173,7 @@ def log_out() -> RedirectResponse:
 
 
 @pages.post("/inbox", include_in_schema=False, dependencies=OWN_FORM)
-async def post_decision(services: ServicesDep, is_admin: HasAdmin, form: Form) -> RedirectResponse:
+async def post_decision(services: ServicesDep, is_admin: HasAdmin, form: SmallForm) -> RedirectResponse:
     """Store a decision, and on to the next.
 
     Raises:
@@ -211,9 +187,8 @@ async def post_decision(services: ServicesDep, is_admin: HasAdmin, form: Form) -
     if repo not in services.settings.repo:
         raise NotFoundError(f"{repo} is not one of the repositories kept here.")
     await services.write(decide, repo, asked.number, asked.candidate, asked.decision)
-    return RedirectResponse(
-        with_repo("/inbox", repo, services.default_repo), status_code=303, headers=NO_STORE
-    )
+    address = RepoContext(services, repo).address("/inbox")
+    return RedirectResponse(address, status_code=303, headers=NO_STORE)
 
 
 router = APIRouter()

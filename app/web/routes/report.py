@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Annotated
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 from fastapi import Depends, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
@@ -29,11 +29,12 @@ from app.store.session import Store
 from app.web.answers.negotiate import MARKDOWN_TYPE, ReplyDep, markdown_answer, wants
 from app.web.answers.openapi import api_router, markdown_too, problems
 from app.web.answers.parameters import Number, Repo, Version, issue_routes
-from app.web.body import read_limited
+from app.web.body import SmallForm
 from app.web.deps import Services, ServicesDep
 from app.web.middleware.origins import OWN_REFERRER, require_same_origin
 from app.web.middleware.rate_limits import Rate, RateWindows
-from app.web.views.render import api_address, render_repo_page
+from app.web.views.context import RepoContext
+from app.web.views.render import api_address
 from app.web.views.version_line import report_stations
 
 RATES = (Rate(6, 60), Rate(60, 3600))
@@ -86,8 +87,6 @@ COPIED_CHARS = 20_000
 
 router = api_router("issues")
 
-_FORM_BYTES = 4096
-
 Address = Annotated[str, Query(alias="url", max_length=4000)]
 
 
@@ -119,17 +118,6 @@ def report_page(
     return _page(services, url, report=report)
 
 
-async def read_address(request: Request, url: Address = "") -> str:
-    """Return the issue's address from the form's body or, failing that, the query.
-
-    Raises:
-        TooLargeError: the form is larger than an issue's address.
-    """
-    body = await read_limited(request, _FORM_BYTES, "This form holds more than an issue's address.")
-    sent = dict(parse_qsl(body.decode("utf-8", "replace")))
-    return sent.get("url") or url
-
-
 async def fetcher(request: Request) -> Fetcher:
     """Return the application's fetcher."""
     found: Fetcher = request.app.state.fetcher
@@ -139,10 +127,12 @@ async def fetcher(request: Request) -> Fetcher:
 @router.post("/report", include_in_schema=False, dependencies=[Depends(require_same_origin)])
 async def fetch_page(
     services: ServicesDep,
-    url: Annotated[str, Depends(read_address)],
+    form: SmallForm,
     fetcher: Annotated[Fetcher, Depends(fetcher)],
+    url: Address = "",
 ) -> Response:
     """Fetch an issue of a configured repository from GitHub, then show its report."""
+    url = form.get("url") or url
     asked = None
     try:
         asked = parse_issue_address(url, services.settings.repo)
@@ -188,10 +178,8 @@ def _page(
     """Render the page in any of its states; `wanted` is an issue offered for fetching."""
     repo = report.repo if report else services.default_repo
     markdown = report_markdown(report) if report else ""
-    return render_repo_page(
+    return RepoContext(services, repo).render(
         "report.html",
-        services,
-        repo,
         status=status,
         headers=OWN_REFERRER | ({"Retry-After": "60"} if status == HTTPStatus.TOO_MANY_REQUESTS else {}),
         asked=url[:ADDRESS_CHARS],

@@ -1,6 +1,6 @@
 """Regressions and known issues of a version, the user's stack, and upgrades: pages and JSON routes."""
 
-from collections.abc import Iterable
+from dataclasses import replace
 from typing import Annotated, TypeVar
 
 from fastapi import Path, Query
@@ -11,11 +11,9 @@ from app.errors import InputError
 from app.extract.versions import can_be_version, is_same, ordered
 from app.knowledge.diagnosis.quoted_advice import advice_data
 from app.knowledge.freshness import release_names
-from app.knowledge.stack.cases import affects_issues
-from app.knowledge.stack.stack import Stack, doubtful_parts, make_stack, write_stack
+from app.knowledge.stack.stack import doubtful_parts, make_stack
 from app.knowledge.stack.standing import Affects
 from app.knowledge.stack.upgrade import Affecting, Upgrade, affecting, compare_versions, upgrade_markdown
-from app.knowledge.version.issues import VersionIssue
 from app.knowledge.version.regressions import (
     Basis,
     KnownIssue,
@@ -29,10 +27,9 @@ from app.knowledge.version.regressions import (
 )
 from app.web.answers.negotiate import ListReplyDep, ReplyDep
 from app.web.answers.openapi import api_router, markdown_too, problems
-from app.web.answers.parameters import ChosenRepo, StackDep, unknown_name
+from app.web.answers.parameters import unknown_name
 from app.web.answers.schemas import none_if_blank
-from app.web.deps import Services, ServicesDep
-from app.web.views.render import render_repo_page, with_repo
+from app.web.views.context import RepoContext, StackContextDep
 
 PAGE_REGRESSIONS = 30
 PAGE_KNOWN = 60
@@ -53,14 +50,14 @@ Limit = Annotated[int, Query(ge=1, le=200)]
 Asked = TypeVar("Asked", str, str | None)
 
 
-def known_version(services: Services, repo: str, version: Asked) -> Asked:
+def known_version(context: RepoContext, version: Asked) -> Asked:
     """Return the requested version if it is valid.
 
     Raises:
         RequestValidationError: neither a version nor a commit; the error names the nearest release.
     """
     if version is not None and not can_be_version(version):
-        releases = services.cached(release_names, repo)
+        releases = context.cached(release_names)
         raise unknown_name("version", "is no version such as 0.19.0, and no commit", version, releases)
     return version
 
@@ -89,9 +86,7 @@ class KnownIssueList(KnownPage):
 )
 def get_regressions(
     reply: ListReplyDep,
-    services: ServicesDep,
-    repo: ChosenRepo,
-    stack: StackDep,
+    context: StackContextDep,
     version: VersionQuery = None,
     limit: Limit = 50,
 ) -> Response:
@@ -99,11 +94,11 @@ def get_regressions(
 
     Without `version`, newest first; with it, regressions that began in that version first, then by `place`.
     """
-    asked = known_version(services, repo, version)
+    asked = known_version(context, version)
 
     def part(after: int) -> RegressionList:
-        page = services.cached(regressions, repo, asked, after=after, limit=limit)
-        return RegressionList(**dict(page), affects=_affects(services, repo, stack, page.items))
+        page = context.cached(regressions, asked, after=after, limit=limit)
+        return RegressionList(**dict(page), affects=context.affects(item.number for item in page.items))
 
     return reply.part("regressions", limit, part)
 
@@ -116,9 +111,7 @@ def get_regressions(
 )
 def get_known_issues(
     reply: ListReplyDep,
-    services: ServicesDep,
-    repo: ChosenRepo,
-    stack: StackDep,
+    context: StackContextDep,
     version: Annotated[str, Path(max_length=100, pattern=VERSION)],
     closed: Annotated[bool, Query(description="also return failures closed without a known fix")] = False,
     limit: Limit = 50,
@@ -128,51 +121,39 @@ def get_known_issues(
     Failures reported in the version come first, then those since an earlier version, each part by number of
     reports. An empty list does not prove that nothing fails.
     """
-    asked = known_version(services, repo, version)
+    asked = known_version(context, version)
 
     def part(after: int) -> KnownIssueList:
-        page = services.cached(known_issues, repo, asked, closed=closed, after=after, limit=limit)
-        return KnownIssueList(**dict(page), affects=_affects(services, repo, stack, page.items))
+        page = context.cached(known_issues, asked, closed=closed, after=after, limit=limit)
+        return KnownIssueList(**dict(page), affects=context.affects(item.number for item in page.items))
 
     return reply.part("known-issues", limit, part)
 
 
-def _affects(
-    services: Services, repo: str, stack: Stack | None, issues: Iterable[VersionIssue]
-) -> dict[int, Affects] | None:
-    numbers = tuple(issue.number for issue in issues)
-    return dict(services.cached(affects_issues, repo, stack, numbers)) if stack else None
-
-
 @router.get("/regressions", include_in_schema=False)
 def regressions_page(
-    services: ServicesDep,
-    repo: ChosenRepo,
-    stack: StackDep,
+    context: StackContextDep,
     version: PageVersion = None,
     closed: Annotated[str, Query(max_length=5)] = "",
 ) -> HTMLResponse:
     """Regressions and known issues of a version; without one the newest, and versions to choose from."""
-    page = services.cached(regressions, repo, version, limit=PAGE_REGRESSIONS)
+    page = context.cached(regressions, version, limit=PAGE_REGRESSIONS)
     known = None
     if version:
-        known = services.cached(known_issues, repo, version, closed=bool(closed), limit=PAGE_KNOWN)
-    counts = () if version else services.cached(regression_versions, repo)
-    parts = _sections(page, known)
-    return render_repo_page(
+        known = context.cached(known_issues, version, closed=bool(closed), limit=PAGE_KNOWN)
+    counts = () if version else context.cached(regression_versions)
+    listed = (*page.items, *(known.items if known else ()))
+    return context.render(
         "regressions.html",
-        services,
-        repo,
         path="/regressions",
         query={"version": version},
-        stack=stack,
-        affects=_affects(services, repo, stack, (*page.items, *(known.items if known else ()))) or {},
+        affects=context.affects(item.number for item in listed) or {},
         version=page.version,
         page=page,
         known=known,
         closed=bool(closed),
-        parts=parts,
-        heat=None if version else services.cached(release_heat, repo),
+        parts=_sections(page, known),
+        heat=None if version else context.cached(release_heat),
         counts={"reported": known.reported, "began": known.began} if known else {},
         releases=[count for count in counts if _is_release(count.version)][:VERSIONS_LISTED],
         builds=[count for count in counts if not _is_release(count.version)][:VERSIONS_LISTED],
@@ -224,9 +205,7 @@ AFFECTING_LISTED = 30
 
 @router.get("/stack", include_in_schema=False)
 def stack_page(
-    services: ServicesDep,
-    repo: ChosenRepo,
-    stack: StackDep,
+    context: StackContextDep,
     vllm: PART = None,
     gpu: PART = None,
     model: PART = None,
@@ -234,20 +213,17 @@ def stack_page(
 ) -> Response:
     """The form of a stack, and what affects it; what the form sends leads to the stack's own address."""
     if made := make_stack(vllm, gpu, model, args):
-        address = with_repo("/stack", repo, services.default_repo, stack=write_stack(made))
-        return RedirectResponse(address, status_code=303)
-    found = services.cached(affecting, repo, stack) if stack else Affecting()
-    return render_repo_page(
+        return RedirectResponse(replace(context, stack=made).address("/stack"), status_code=303)
+    stack = context.stack
+    found = context.cached(affecting, stack) if stack else Affecting()
+    return context.render(
         "stack.html",
-        services,
-        repo,
         path="/stack",
-        stack=stack,
         lines=found.lines[:AFFECTING_LISTED],
         total=len(found.lines),
         unsure=len(found.numbers.get("unsure", ())),
         doubts=tuple(doubtful_parts(stack, advice_data()["flags"]["names"].split())) if stack else (),
-        json_address=with_repo("/api/v1/issues", repo, services.default_repo, stack=write_stack(stack)),
+        json_address=context.address("/api/v1/issues"),
     )
 
 
@@ -267,58 +243,45 @@ LINES_LISTED = 20
     response_model=Upgrade,
     responses=problems(400) | markdown_too(),
 )
-def get_upgrade(
-    reply: ReplyDep, services: ServicesDep, repo: ChosenRepo, stack: StackDep, from_: From, to: To
-) -> Response:
+def get_upgrade(reply: ReplyDep, context: StackContextDep, from_: From, to: To) -> Response:
     """List failures that are fixed by the upgrade, introduced by it, or open in both versions, with reasons.
 
     With `stack`, the lists are limited to that stack, and a verdict, what nobody reported, and the newest
     release without a known break are added. Without it they cover all failures, by effect and number of
     reports. An empty list does not prove absence. With `Accept: text/markdown` the answer is Markdown.
     """
-    found = services.cached(
-        compare_versions,
-        repo,
-        known_version(services, repo, from_),
-        known_version(services, repo, to),
-        stack,
+    found = context.cached(
+        compare_versions, known_version(context, from_), known_version(context, to), context.stack
     )
     return reply(found, markdown=lambda: upgrade_markdown(found))
 
 
 @router.get("/upgrade", include_in_schema=False)
 def upgrade_page(
-    services: ServicesDep,
-    repo: ChosenRepo,
-    stack: StackDep,
+    context: StackContextDep,
     from_: Annotated[PageVersion, Query(alias="from")] = None,
     to: PageVersion = None,
 ) -> HTMLResponse:
     """The form, and the three lists where both versions are given."""
-    releases = [name for name in services.cached(release_names, repo) if _is_release(name)]
-    newest = services.overview(repo).newest_release
+    releases = [name for name in context.cached(release_names) if _is_release(name)]
+    newest = context.overview.newest_release
     found, fault = None, ""
     if from_ and to:
         try:
-            found = services.cached(compare_versions, repo, from_, to, stack)
+            found = context.cached(compare_versions, from_, to, context.stack)
         except InputError as error:
             fault = error.message
     query = {"from": from_, "to": to}
-    return render_repo_page(
+    return context.render(
         "upgrade.html",
-        services,
-        repo,
         path="/upgrade",
         query=query,
-        stack=stack,
         status=422 if fault else 200,
         found=found,
         fault=fault,
-        start=from_ or (stack.vllm if stack else None) or "",
+        start=from_ or (context.stack.vllm if context.stack else None) or "",
         goal=to or newest or "",
         releases=releases,
         shown=LINES_LISTED,
-        json_address=with_repo(
-            "/api/v1/upgrade", repo, services.default_repo, **query, stack=write_stack(stack)
-        ),
+        json_address=context.address("/api/v1/upgrade", **query),
     )

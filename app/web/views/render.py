@@ -17,10 +17,8 @@ from app.knowledge import labels
 from app.knowledge.diagnosis.excerpts import marked_pieces
 from app.knowledge.diagnosis.headline import issue_name
 from app.knowledge.launch import alone
-from app.knowledge.stack.stack import Stack, stack_words, write_stack
 from app.paths import static_dir
 from app.render import make_environment
-from app.web.deps import Services
 from app.web.views import filters as words
 from app.web.views.filters import shade
 
@@ -108,47 +106,6 @@ def base_address(request: Request) -> str:
     """Return the server's base URL with a trailing slash; `LOCAL` if the Host header is suspicious."""
     base = str(request.base_url)
     return base if _PLAIN.fullmatch(base) else LOCAL
-
-
-def render_repo_page(
-    template: str,
-    services: Services,
-    repo: str,
-    *,
-    path: str = "",
-    query: Mapping[str, str | None] | None = None,
-    stack: Stack | None = None,
-    status: int = 200,
-    headers: Mapping[str, str] | None = None,
-    **context: Any,
-) -> HTMLResponse:
-    """Render a page about one repository, with the age of its data; its links keep the repository and stack.
-
-    Args:
-        path: the page's own path, for `repo_links` to the same page of each repository.
-        query: query parameters that those links keep, if not empty.
-        stack: the reader's stack, which all links keep.
-    """
-    default, *others = services.settings.repo
-    mine = write_stack(stack)
-    common = {
-        "repo": repo,
-        "default_repo": default,
-        "overview": services.overview(repo),
-        "at": lambda path, **more: with_repo(path, repo, default, **{"stack": mine, **more}),
-        "suffix": with_repo("", repo, default, stack=mine),
-        "nav": with_repo("", default, default, stack=mine),
-        "repo_links": [
-            (name, with_repo(path, name, default, **{**(query or {}), "stack": mine}))
-            for name in (default, *others)
-            if others
-        ],
-        "stack": stack,
-        "stack_text": mine,
-        "stack_parts": tuple(stack_words(stack)) if stack else (),
-        "without_stack": with_repo(path, repo, default, **(query or {})),
-    }
-    return render_page(template, status=status, headers=headers, **common | context)
 
 
 def with_repo(path: str, repo: str, default_repo: str, /, **query: str | None) -> str:
