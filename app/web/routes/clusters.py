@@ -15,9 +15,9 @@ from app.knowledge.cluster.families import FamilyPage, families
 from app.knowledge.cluster.view import ClusterDetail, ClusterPage, clusters, current_id, view_cluster
 from app.knowledge.stack.cases import affects_clusters
 from app.knowledge.stack.standing import Affects
+from app.web.answers.context import ContextDep, RepoContext, StackContextDep
 from app.web.answers.negotiate import ListReplyDep, ReplyDep
 from app.web.answers.openapi import api_router, problems
-from app.web.views.context import ContextDep, RepoContext, StackContextDep
 from app.web.views.filters import tiles
 from app.web.views.version_line import version_line
 

@@ -25,6 +25,7 @@ from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.knowledge.home import home as load_home
 from app.knowledge.markdown import cut_lines
 from app.terminal.diagnosis import short_text
+from app.web.answers.context import RepoContext
 from app.web.answers.negotiate import VARY, ReplyDep, wants
 from app.web.answers.openapi import EXAMPLE_LOG, api_router, diagnose_body, json_body, markdown_too, problems
 from app.web.answers.problems import field_faults, problem_of
@@ -46,7 +47,6 @@ from app.web.body import (
 from app.web.deps import Services, ServicesDep
 from app.web.middleware.client import ClientDep
 from app.web.middleware.rate_limits import spend
-from app.web.views.context import RepoContext
 from app.web.views.render import base_address, render_page
 from app.web.views.version_line import match_stations
 

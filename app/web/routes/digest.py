@@ -21,11 +21,11 @@ from app.knowledge.digest.feed import FeedEntry, feed_entries, stack_entries
 from app.knowledge.digest.week import newest_whole_week
 from app.knowledge.iso_week import WEEK_PATTERN, IsoWeek
 from app.knowledge.stack.stack import write_stack
+from app.web.answers.context import ContextDep, RepoContext, StackContextDep
 from app.web.answers.negotiate import MARKDOWN_TYPE, VARY, ReplyDep, markdown_answer, wants
 from app.web.answers.openapi import api_router, markdown_too, problems
 from app.web.answers.parameters import StackDep
 from app.web.deps import ServicesDep
-from app.web.views.context import ContextDep, RepoContext, StackContextDep
 from app.web.views.render import base_address, render_page, render_text
 
 ATOM_TYPE = "application/atom+xml"

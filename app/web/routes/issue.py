@@ -14,6 +14,7 @@ from app.knowledge.issue.view import IssueAnswer, IssuePageData, load_issue_page
 from app.knowledge.issue.votes import IssueVotes, Signal, Vote, remedy_id, vote, vote_on_remedy
 from app.knowledge.stack.cases import affects_issues
 from app.knowledge.stack.stack import Stack
+from app.web.answers.context import RepoContext
 from app.web.answers.negotiate import MARKDOWN_TYPE, VARY, ReplyDep, markdown_answer, wants
 from app.web.answers.openapi import api_router, json_body, markdown_too, problems
 from app.web.answers.parameters import Number, Repo, StackDep, Version, issue_routes
@@ -23,7 +24,6 @@ from app.web.body import SmallForm, json_reader
 from app.web.deps import Services, ServicesDep
 from app.web.middleware.client import ClientDep
 from app.web.middleware.origins import OWN_REFERRER, require_same_origin
-from app.web.views.context import RepoContext
 from app.web.views.evidence import Citations
 from app.web.views.render import api_address, page_address
 from app.web.views.version_line import version_line

@@ -34,11 +34,11 @@ from app.knowledge.stack.standing import Affects
 from app.knowledge.stack.upgrade import Touches, affecting
 from app.store.derived.readings import read_since
 from app.store.github.issues import find_heads, find_repository
+from app.web.answers.context import RepoContext
 from app.web.answers.negotiate import ReplyDep
 from app.web.answers.openapi import api_router
 from app.web.answers.parameters import ChosenRepo, RepoName, known_repo, narrowed, read_cursor, write_cursor
 from app.web.deps import ServicesDep
-from app.web.views.context import RepoContext
 from app.web.views.render import page_address
 
 router = api_router("issues")

@@ -16,6 +16,7 @@ from app.extract.facts import Frozen
 from app.knowledge.cluster.judgements import Judgement, judge, judgements, undo
 from app.knowledge.inbox import Decision, decide, inbox
 from app.store.people import Verdict
+from app.web.answers.context import ContextDep, RepoContext
 from app.web.answers.openapi import api_router, json_body, problems
 from app.web.answers.parameters import ChosenRepo, CursorText, RepoName, read_cursor, write_cursor
 from app.web.answers.schemas import NUMBER_MAX, IssueNumber, none_if_blank
@@ -32,7 +33,6 @@ from app.web.deps import (
     require_admin,
 )
 from app.web.middleware.origins import OWN_REFERRER, require_same_origin
-from app.web.views.context import ContextDep, RepoContext
 
 BODY_LIMIT_BYTES = 64 * 1024
 NO_STORE = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex", **OWN_REFERRER}

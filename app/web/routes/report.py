@@ -26,6 +26,7 @@ from app.knowledge.issue.address import ADDRESS_CHARS, IssueAddress, parse_issue
 from app.knowledge.issue.report import Report, make_report, report_markdown
 from app.knowledge.issue.view import view_issue
 from app.store.session import Store
+from app.web.answers.context import RepoContext
 from app.web.answers.negotiate import MARKDOWN_TYPE, ReplyDep, markdown_answer, wants
 from app.web.answers.openapi import api_router, markdown_too, problems
 from app.web.answers.parameters import Number, Repo, Version, issue_routes
@@ -33,7 +34,6 @@ from app.web.body import SmallForm
 from app.web.deps import Services, ServicesDep
 from app.web.middleware.origins import OWN_REFERRER, require_same_origin
 from app.web.middleware.rate_limits import Rate, RateWindows
-from app.web.views.context import RepoContext
 from app.web.views.render import api_address
 from app.web.views.version_line import report_stations
 

@@ -25,11 +25,11 @@ from app.knowledge.version.regressions import (
     regressions,
     release_heat,
 )
+from app.web.answers.context import RepoContext, StackContextDep
 from app.web.answers.negotiate import ListReplyDep, ReplyDep
 from app.web.answers.openapi import api_router, markdown_too, problems
 from app.web.answers.parameters import unknown_name
 from app.web.answers.schemas import none_if_blank
-from app.web.views.context import RepoContext, StackContextDep
 
 PAGE_REGRESSIONS = 30
 PAGE_KNOWN = 60
