@@ -214,15 +214,11 @@ def test_a_run_ends_when_it_is_asked_to(store: Store) -> None:
 
 
 def test_where_rules_and_model_differ_is_in_the_diff(store: Store) -> None:
-    def other(request: httpx.Request) -> httpx.Response:
-        reply = {**NOTHING, "kind": {"value": "hang", "line": 2, "quote": "the server stops"}}
-        return answered(reply)
-
-    with a_client(other) as client:
+    with a_client(Reader()) as client:
         read_issues(store, REPO, client)
     page = diffs_text({REPO: diff_all(store, REPO)})
-    assert "rules and model differ on failure_kind: 8 issues" in page
-    assert "rules: exception | model: hang" in page
+    assert "rules and model differ on workarounds: 8 issues" in page
+    assert "rules: - | model: --enforce-eager" in page
 
 
 def test_a_text_that_is_taken_down_takes_its_replies_along(store: Store) -> None:
