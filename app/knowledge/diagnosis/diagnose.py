@@ -252,7 +252,7 @@ def _describe(asked: _Input, found: _SearchResult, repo: str) -> Diagnosis:
     is_helped = found.remedies_from != "same_frame" and helps(found.remedies)
     needs_steps = found.is_open or is_own or not is_helped
     launch = None if in_words else read_launch(masked_log, around.versions.get("vllm"))
-    steps = quoted.joined(next_steps(reading, kinds, particular=not (needs_steps or quoted.risky)))
+    steps = quoted.joined(next_steps(reading, kinds, particular=not (needs_steps or quoted.is_risky)))
     if launch is not None and named and outcome == "not_started" and needs_steps:
         option = option_step(launch, _masked(named.message, named.line, masked_log), steps)
         steps = (option, *steps) if option else steps

@@ -7,7 +7,7 @@ the lines that its message goes on in, then in the errors that were raised on to
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from app.extract.log.lines import is_usual
+from app.extract.log.lines import LogLine, is_usual
 from app.extract.log.messages import wrapper_rule
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.reader import LogReading
@@ -23,6 +23,9 @@ Program = Literal["server", "engine", "client", "other"]
 LAST_LINES = 60
 """Where a log without an error is looked at: it stops where it went wrong."""
 MAX_WORDS_CHARS = 8_000
+ROUTINE_LEVELS = frozenset({"INFO", "DEBUG"})
+HANG = "timeout"
+"""The only kind that lines of a routine level report: a server that waits says so; others name a subject."""
 _UP = pattern(r"Uvicorn running on|Application startup complete|Avg prompt throughput|\" 200(?: OK|$)")
 _STARTING = pattern(
     r"vllm/entrypoints/|API server version|non-default args|Initializing an? (?:V\d )?LLM engine"
@@ -41,7 +44,10 @@ def find_kinds(reading: LogReading) -> tuple[FailureKind, ...]:
     for words in _words_of(reading):
         if found := kinds_in(words):
             return found
-    return ()
+    if reading.errors.cause or reading.errors.wrappers or reading.errors.apparent:
+        return ()
+    routine = "\n".join(line.text for line in _last_lines(reading) if line.level in ROUTINE_LEVELS)
+    return tuple(kind for kind in kinds_in(routine[-MAX_WORDS_CHARS:]) if kind.id == HANG)
 
 
 def asked_kinds(question: str) -> tuple[FailureKind, ...]:
@@ -83,8 +89,7 @@ def _words_of(reading: LogReading) -> Iterator[str]:
         words = [text for text, _ in errors.wrappers]
         if errors.apparent is not None:
             words.append(_own_words(errors.apparent))
-        last = (line for line in reading.lines[-LAST_LINES:] if not is_usual(line))
-        words = words or [line.text for line in last if not _SETTINGS.search(line.text)]
+        words = words or [line.text for line in _last_lines(reading) if line.level not in ROUTINE_LEVELS]
         yield "\n".join(words)[-MAX_WORDS_CHARS:]
         return
     yield _own_words(errors.cause)
@@ -92,6 +97,12 @@ def _words_of(reading: LogReading) -> Iterator[str]:
     for record in errors.chain:
         if wrapper_rule(f"{record.type or ''}: {record.message}") is None:
             yield _own_words(record)
+
+
+def _last_lines(reading: LogReading) -> list[LogLine]:
+    """The last lines that a healthy run does not print."""
+    last = (line for line in reading.lines[-LAST_LINES:] if not is_usual(line))
+    return [line for line in last if not _SETTINGS.search(line.text)]
 
 
 def _own_words(record: ErrorRecord) -> str:

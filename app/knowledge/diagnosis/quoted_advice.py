@@ -59,26 +59,30 @@ def _patterns(name: str) -> tuple[Any, ...]:
 
 
 class QuotedSteps(NamedTuple):
-    """A message's advice as quotes and as steps; the message itself warns about the `risky` steps."""
+    """A message's advice as quotes and as steps.
+
+    `later`: steps that the message itself warns about, and what only an outer error says, without a command.
+    """
 
     advice: tuple[QuotedAdvice, ...]
     steps: tuple[NextStep, ...]
-    risky: tuple[NextStep, ...]
+    later: tuple[NextStep, ...]
+    is_risky: bool
 
     def joined(self, ours: Sequence[NextStep]) -> tuple[NextStep, ...]:
-        """Merge with our own steps; our first step comes before the risky ones.
+        """Merge with our own steps; our first step comes before the later ones.
 
         A command that occurs in both is kept only in our step, which explains it better.
         """
         ours_typed = {step.command for step in ours}
-        steps, risky = (
+        steps, later = (
             tuple(
                 step.model_copy(update={"command": ""}) if step.command in ours_typed else step
                 for step in one
             )
-            for one in (self.steps, self.risky)
+            for one in (self.steps, self.later)
         )
-        return (*steps, *ours[:1], *risky, *ours[1:])
+        return (*steps, *ours[:1], *later, *ours[1:])
 
 
 def quoted_steps(reading: LogReading, masked_log: str) -> QuotedSteps:
@@ -88,19 +92,23 @@ def quoted_steps(reading: LogReading, masked_log: str) -> QuotedSteps:
     above = "\n".join(masked_text(line, masked_log) for line in lines_above(reading))
     advice: list[QuotedAdvice] = []
     steps: list[NextStep] = []
-    risky: list[NextStep] = []
+    later: list[NextStep] = []
     if correction := _correction(text, above) or _correct_flag(text):
         advice.append(QuotedAdvice(text=correction.text, source="rule"))
         steps.append(correction)
     quotes = sorted(dict.fromkeys(_advice_in(text)), key=lambda quote: not _command_in(quote))
-    for record in reading.errors.chain if not quotes else ():
+    is_outer = not quotes
+    for record in reading.errors.chain if is_outer else ():
         outer = "\n".join(masked_text(line, masked_log) for line in message_lines(reading, record))
         quotes += [quote for quote in _advice_in(outer) if quote not in quotes]
+    speaker = "An error raised on top of it" if is_outer else "The message itself"
     for quote in quotes[:MAX_QUOTES]:
         advice.append(QuotedAdvice(text=quote, source="log"))
-        step = NextStep(text=f"The message itself says: “{quote}”", command=_command_in(quote))
-        (risky if _is_warning(quote) else steps).append(step)
-    return QuotedSteps(tuple(advice), tuple(steps), tuple(risky))
+        step = NextStep(text=f"{speaker} says: “{quote}”", command=_command_in(quote))
+        is_first = not _is_warning(quote) and (step.command or not is_outer)
+        (steps if is_first else later).append(step)
+    is_risky = any(map(_is_warning, quotes[:MAX_QUOTES]))
+    return QuotedSteps(tuple(advice), tuple(steps), tuple(later), is_risky)
 
 
 def option_step(launch: Launch, message: str, steps: Iterable[NextStep]) -> NextStep | None:

@@ -15,6 +15,7 @@ from app.knowledge.diagnosis.failures import (
     find_outcome,
     find_program,
     is_question,
+    kinds_of,
     name_failure,
 )
 from tests.samples import HEALTHY_LOG, a_traceback
@@ -60,6 +61,16 @@ def test_values_that_are_listed_as_legal_name_no_failure() -> None:
     log = "vllm serve: error: argument --runner: invalid choice: 'x' (choose from 'lora', 'eagle', 'nccl')"
 
     assert kinds(log) == ["invalid_argument"]
+
+
+def test_a_line_of_a_routine_level_names_no_kind_but_a_hang() -> None:
+    routine = (
+        "INFO 11-02 03:04:05 [api_server.py:1] vLLM API server version 0.9.1\n"
+        "INFO 11-02 03:04:06 [monitor.py:34] torch.compile was given 21 s in total\n"
+    )
+    waiting = "INFO 11-02 03:05:07 [shm_broadcast.py:466] No available shared memory broadcast block in 60 seconds.\n"
+    assert kinds_of(read_log(routine)) == ()
+    assert [kind.id for kind in kinds_of(read_log(routine + waiting))] == ["timeout"]
 
 
 def test_an_outer_error_names_the_kind_where_the_inner_one_does_not() -> None:

@@ -197,8 +197,30 @@ def test_advice_that_the_message_warns_of_is_quoted_with_the_warning_and_is_no_f
     found = quoted_steps(read_log(log), log)
 
     assert not found.steps
-    assert [step.command for step in found.risky] == ["VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 vllm serve YOUR_ARGS"]
-    assert "extreme caution" in found.risky[0].text
+    assert [step.command for step in found.later] == ["VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 vllm serve YOUR_ARGS"]
+    assert "extreme caution" in found.later[0].text
+
+
+def test_advice_of_an_outer_error_without_a_command_stands_behind_our_first_step() -> None:
+    log = (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/hub/_http.py", line 407, in hf_raise_for_status\n'
+        "    response.raise_for_status()\n"
+        "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://hub.example.org/x\n"
+        "\nThe above exception was the direct cause of the following exception:\n\n"
+        "Traceback (most recent call last):\n"
+        '  File "/srv/hub/hub.py", line 470, in cached_files\n'
+        "    hf_hub_download(\n"
+        "OSError: The file cannot be fetched. Please check your connection and try again.\n"
+    )
+    found = quoted_steps(read_log(log), log)
+    ours = NextStep(text="Wait some minutes.", command="hf auth login")
+
+    assert [step.text for step in found.joined((ours,))] == [
+        ours.text,
+        "An error raised on top of it says: “Please check your connection and try again.”",
+    ]
+    assert not found.is_risky
 
 
 def test_what_two_steps_would_have_one_type_stands_with_the_one_that_says_more_of_it() -> None:
