@@ -36,14 +36,17 @@ _NEEDS_FIELD = pattern(r"^(?:Input should|Field required|Extra inputs|String sho
 _NEW_RECORD = pattern(
     r"^(?:Traceback \(most|The above exception|During handling|For further information| *File \"|raise )"
 )
-_ROUTINE_LEVELS = frozenset({"INFO", "WARNING", "WARN", "DEBUG"})
 _SENTENCE_END = pattern(r"[.!?;]\)?(?:\s+[A-Z`'\"(\-]|Please\b)|\n")
 _ABBREVIATIONS = ("e.g.", "i.e.", "etc.", "vs.", "cf.", "resp.")
 _TRAILER = pattern(
-    r" ?\[type=[a-z_]+, input_value=|, input_type=|\\?['\"], ?\\?['\"](?:type|param|code|object)\b"
+    r" ?\[type=[a-z_]+, input_value=|, input_type="
+    r"|\\?['\"], ?\\?['\"](?:type|param|code|object|input|loc|ctx)\b"
 )
-_CODE = pattern(r"^Error code: \d{3} - ")
-_LABEL = pattern(r"^['\"]?(?:[\w.]{1,80}(?:Error|Exception): ['\"]?)?(?:Value error, |Assertion failed, )?")
+_PREFIX = pattern(r"^(?:Error code: \d{3} - )?(?:Value error, |Assertion failed, )?")
+_LABEL = pattern(
+    r"^(?:\{.{0,300}['\"](?:msg|message)\\*['\"]: ?\\*)?['\"]?(?:[\w.]{1,80}(?:Error|Exception): ['\"]?)?"
+    r"(?:Value error, |Assertion failed, )?"
+)
 _INCOMPLETE = pattern(r"(?:[:,(]|\b(?:the|a|an|of|to|in|from|with|and|or|for|by|be|is|are|that|at|on))$")
 
 
@@ -57,7 +60,8 @@ def message_lines(reading: LogReading, record: ErrorRecord | None = None) -> lis
         return [record.line]
     found = [reading.lines[at]]
     for line in reading.lines[at + 1 : at + 1 + LINES_BELOW]:
-        if line.process != found[0].process or line.level in _ROUTINE_LEVELS or _NEW_RECORD.search(line.text):
+        is_other = line.process != found[0].process or (line.level and line.level != found[0].level)
+        if is_other or _NEW_RECORD.search(line.text):
             break
         found.append(line)
     return found
@@ -122,7 +126,7 @@ def whole_message(reading: LogReading, record: ErrorRecord, message: str, masked
     type_at = words.find(f"{record.type}: ") if record.type else -1
     start = type_at + len(record.type or "") if type_at >= 0 else 0
     at = words.find(record.message[:FOUND_BY_CHARS], start) if record.message else -1
-    text = _CODE.sub("", first[at:] if at >= 0 else message)
+    text = _PREFIX.sub("", first[at:] if at >= 0 else message)
     opening = words[at - 2 : at] if at >= 2 else ""
     if opening in {"('", '("'}:  # an error printed as its `repr`
         text = text.partition(f"{opening[1]})")[0]

@@ -20,13 +20,16 @@ from app.knowledge.diagnosis.shapes import Failure, RunOutcome
 
 Program = Literal["server", "engine", "client", "other"]
 """A server, a script that runs the engine, a command that asks a server, or no vLLM at all."""
-LAST_LINES = 60
+LAST_LINES = 20
 """Where a log without an error is looked at: it stops where it went wrong."""
 MAX_WORDS_CHARS = 8_000
 ROUTINE_LEVELS = frozenset({"INFO", "DEBUG"})
 HANG = "timeout"
 """The only kind that lines of a routine level report: a server that waits says so; others name a subject."""
-_UP = pattern(r"Uvicorn running on|Application startup complete|Avg prompt throughput|\" 200(?: OK|$)")
+_UP = pattern(
+    r"Uvicorn running on|Application startup complete|Avg prompt throughput|\" 200(?: OK|$)"
+    r"|entrypoints/llm\.py\", line \d+, in (?:generate|chat|beam_search|encode|embed|classify|reward|score)\b"
+)
 _STARTING = pattern(
     r"vllm/entrypoints/|API server version|non-default args|Initializing an? (?:V\d )?LLM engine"
     r"|vllm serve|api_server|[Ff]ailed to start|initialization failed|create_engine_config"
@@ -100,9 +103,9 @@ def _words_of(reading: LogReading) -> Iterator[str]:
 
 
 def _last_lines(reading: LogReading) -> list[LogLine]:
-    """The last lines that a healthy run does not print."""
-    last = (line for line in reading.lines[-LAST_LINES:] if not is_usual(line))
-    return [line for line in last if not _SETTINGS.search(line.text)]
+    """Those of the last lines that a healthy run does not print."""
+    last = reading.lines[-LAST_LINES:]
+    return [line for line in last if not (is_usual(line) or _SETTINGS.search(line.text))]
 
 
 def _own_words(record: ErrorRecord) -> str:

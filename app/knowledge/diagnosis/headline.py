@@ -14,7 +14,16 @@ MIN_VERDICT_CHARS = 90
 MAX_NAMED_CHARS = 60
 """Shorter messages ("'weight'") are prefixed with their error type."""
 PLAIN_TYPES = frozenset(
-    {"ValueError", "RuntimeError", "AssertionError", "Exception", "OSError", "ValidationError"}
+    {
+        "AssertionError",
+        "BadRequestError",
+        "Exception",
+        "OSError",
+        "RuntimeError",
+        "ValidationError",
+        "ValueError",
+        "value_error",
+    }
 )
 FEW_ISSUES = 1000
 """A database with fewer issues is not yet synced; the starter set alone has 80."""

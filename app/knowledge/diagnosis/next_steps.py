@@ -60,7 +60,7 @@ def next_steps(
     known = conditions_of(reading, kinds)
     found: list[NextStep] = []
     set_before: set[str] = set()
-    for row in rows():
+    for row in sorted(rows(), key=lambda row: "pattern" not in row):
         if (particular and "pattern" not in row) or not holds(row, known):
             continue
         step = _step_of(row, error, reading)
@@ -91,7 +91,7 @@ def conditions_of(reading: LogReading, kinds: Sequence[FailureKind]) -> frozense
         if reading.errors.cause is None:
             found.add("only_wrappers" if reading.errors.wrappers else "no_error")
         found |= {"refused", "not_started"} & {find_outcome(reading, kinds)}
-    found |= {kind.id for kind in kinds}
+    found |= {kind.id for kind in (kinds[:1] if kinds and kinds[0].is_own else kinds)}
     error = _message_of(reading)
     found |= {row["id"] for row in message_conditions() if _find(row["pattern"], error)}
     if "missing_package" in found:

@@ -39,7 +39,10 @@ _BARE = pattern(r"[\w./+-]*\w")
 _LIST = pattern(r"[\[({]([^\[\](){}]+)[\])}]?")
 _UNKNOWN = pattern(r"unrecognized arguments?:([^\n]+)")
 _FIELD = pattern(r"(?m)validation errors? for (\w+)\s*\n\s*([a-z]\w*(?:\.\w+)*)\s*$")
-_PIP = pattern(r"\b((?:uv )?pip3? install(?: -[-\w]+)*) ['\"]?([A-Za-z-][\w\[\]>=<~!.,:/@+-]*[\w\]])")
+_PIP = pattern(
+    r"\b((?:uv )?pip3? install(?: -[-\w]+)*) "
+    r"['\"]?([A-Za-z-][\w\[\]>=<~!.,:/@+-]*[\w\]])['\"]?((?: -[-\w]+)*)"
+)
 _PLAIN_VALUE = pattern(r"^[\w./+:-]+$")
 """A value that needs no quoting in a command."""
 _ASSIGNMENT = pattern(r"\b([A-Z][A-Z0-9]*_[A-Z0-9_]+=['\"]?[\w./:-]*\w)")
@@ -188,6 +191,12 @@ def _correct_flag(text: str) -> NextStep | None:
             text=f"{given} is a flag of vLLM 0.33: the release that runs is another one; ask it for its own.",
             command="vllm --version; vllm serve --help=all | grep -e " + f"--{name}",
         )
+    opposite = f"enable-{name.removeprefix('disable-').removeprefix('no-')}"
+    if opposite != f"enable-{name}" and opposite in known:
+        return NextStep(
+            text=f"{given} is no flag of this release: leave it out. "
+            f"--{opposite} switches on what it switched off."
+        )
     meant = _nearest(name, known, MIN_FLAG_SIMILARITY)
     if meant is None:
         return None
@@ -245,8 +254,7 @@ def _cut(sentence: str) -> str:
 def _command_in(quote: str) -> str:
     """Return the command that a quote suggests; empty if there is none."""
     if found := _PIP.search(quote):
-        package = found.group(2)
-        return f"{found.group(1)} {shlex.quote(package)}"
+        return f"{found.group(1)} {shlex.quote(found.group(2))}{found.group(3)}"
     variables: Sequence[str] = _ASSIGNMENT.findall(quote)
     if len(variables) == 1:
         return f"{variables[0]} vllm serve YOUR_ARGS"

@@ -14,6 +14,7 @@ from app.knowledge.diagnosis.error_text import (
     whole_message,
     words_of_cause,
 )
+from tests.samples import a_traceback
 
 CORE = "(EngineCore pid=7) ERROR 03-14 09:26:40 [core.py:1] "
 
@@ -27,6 +28,15 @@ def message_of(log: str) -> str:
 
 def test_a_message_ends_where_another_record_or_process_begins() -> None:
     log = f"{CORE}ValueError: it is too much\n{CORE}Use less.\n(APIServer pid=1) INFO 03-14 09:26:41 [a.py:1] bye\n"
+
+    assert [line.text for line in message_lines(read_log(log))] == ["ValueError: it is too much", "Use less."]
+
+
+def test_a_message_ends_at_a_line_of_another_level() -> None:
+    log = (
+        a_traceback("ValueError: it is too much", "vllm/entrypoints/llm.py:generate")
+        + "\nUse less.\nERROR 03-14 09:26:41 [client.py:6] Engine core proc EngineCore_DP0 died unexpectedly.\n"
+    )
 
     assert [line.text for line in message_lines(read_log(log))] == ["ValueError: it is too much", "Use less."]
 
@@ -70,6 +80,10 @@ def test_a_log_without_an_error_has_no_message() -> None:
         ("Value error, too big [type=value_error, input_value=3, input_type=int]", ["too big"]),
         ("No. Ask another.','type':'BadRequestError'", ["No.", "Ask another."]),
         ("one\n  two", ["one", "two"]),
+        (
+            """{"error":{"message":"1 error: {'msg': 'Value error, Use one. Not both.'}""",
+            ["Use one.", "Not both.'}"],
+        ),
     ],
 )
 def test_a_message_is_cut_into_sentences(text: str, wanted: list[str]) -> None:
@@ -98,6 +112,13 @@ def test_a_message_is_cut_into_sentences(text: str, wanted: list[str]) -> None:
         (
             "ERROR 03-14 09:26:53 [client.py:7] RuntimeError('Engine process (pid 9) died.')",
             "Engine process (pid 9) died.",
+        ),
+        (
+            (
+                """{"error":{"message":"1 validation error:\\n  {'type': 'value_error', 'loc': ('body',), 'msg': """
+                """\\"Value error, Only one of ('a' or 'b').\\", 'input': {'model': 'm'}}","code":400}}"""
+            ),
+            "Only one of ('a' or 'b').",
         ),
     ],
 )

@@ -90,6 +90,7 @@ def test_an_outer_error_names_the_kind_where_the_inner_one_does_not() -> None:
         (UP + OUT_OF_MEMORY, "stopped"),
         (HEALTHY_LOG.replace("Application startup complete", "Waiting") + OUT_OF_MEMORY, "not_started"),
         (OUT_OF_MEMORY, "stopped"),
+        (a_traceback("ValueError: too many tokens", "vllm/entrypoints/llm.py:generate"), "stopped"),
         ("ValueError: No available memory for the cache blocks.", "not_started"),
         ("ModuleNotFoundError: No module named 'timm'", "not_started"),
     ],

@@ -214,6 +214,18 @@ def test_a_kind_is_known_by_the_cause_and_not_by_what_wraps_it() -> None:
             "vllm serve YOUR_ARGS --max-model-len 4096",
         ),
         ("FileNotFoundError: [Errno 2] No such file or directory: '/data/x'", "ls -la '/data/x'"),
+        (
+            "ImportError: tokenizers>=0.23.1,<0.24.0 is required for a normal functioning of this module, but found 0.20.3.",
+            "pip install 'tokenizers>=0.23.1,<0.24.0'",
+        ),
+        (
+            "TypeError: EngineArgs.__init__() got an unexpected keyword argument 'x'",
+            "vllm --version; vllm serve --help=all",
+        ),
+        (
+            "openai.BadRequestError: Error code: 400 - {'message': 'At most 1 image(s) may be provided in one prompt.'}",
+            """vllm serve YOUR_ARGS --limit-mm-per-prompt '{"image": 2}'""",
+        ),
     ],
 )
 def test_the_first_step_fits_the_message(log: str, command: str) -> None:

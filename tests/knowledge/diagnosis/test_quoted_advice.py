@@ -73,6 +73,11 @@ def test_what_every_error_prints_is_no_advice(row: dict[str, Any]) -> None:
             "pip install 'fancy-reader>=0.3'",
         ),
         (
+            "ImportError: the reader is too old. Try: `pip install fancy-reader -U`.",
+            "Try: `pip install fancy-reader -U`.",
+            "pip install fancy-reader -U",
+        ),
+        (
             (
                 "RuntimeError: the length is over the limit. To allow it, set the env var "
                 "VLLM_ALLOW_LONG_MAX_MODEL_LEN=1."
@@ -183,6 +188,13 @@ def test_a_value_that_a_shell_would_run_is_never_put_into_a_command() -> None:
     log = "error: argument --dtype: invalid choice: '$(reboot' (choose from 'auto', '$(reboot)')"
 
     assert all("reboot" not in step.command for step in steps(log))
+
+
+def test_a_flag_that_switched_something_off_is_left_out_and_not_made_its_opposite() -> None:
+    step = steps("vllm: error: unrecognized arguments: --disable-log-requests")[0]
+
+    assert "leave it out" in step.text
+    assert step.command == ""
 
 
 def test_a_flag_that_is_like_none_is_not_set_right() -> None:
