@@ -36,6 +36,7 @@ KNOWN_NAMES = {
     "NCCL_P2P_DISABLE",
     "NCCL_SOCKET_IFNAME",
     "TORCHDYNAMO_VERBOSE",
+    "VLLM_ALLOW_RUNTIME_LORA_UPDATING",
     "TORCH_CUDA_ARCH_LIST",
     "VERBOSE",
     "VLLM_COMPUTE_NANS_IN_LOGITS",
@@ -74,7 +75,7 @@ KNOWN_NAMES = {
     "--trust-remote-code",
 }
 """Variables and flags of vLLM 0.33 and of what it runs on, read out of its packages."""
-PYTHON_S_OWN = {"PYTHONFAULTHANDLER", "PYTHONPATH"}
+PYTHON_S_OWN = {"PYTHONFAULTHANDLER", "PYTHONPATH", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"}
 
 STEPS = [pytest.param(row, id=f"{'+'.join(row['when']) or 'any'}-{at}") for at, row in enumerate(rows())]
 
