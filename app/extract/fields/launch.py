@@ -73,6 +73,13 @@ class Launch:
     pieces: tuple[Piece, ...]
     open_names: tuple[str, ...] = ()
 
+    @property
+    def line(self) -> str:
+        """The command on one line, or the call in Python."""
+        is_python = self.program == "python"
+        text = (", " if is_python else " ").join(piece.text for piece in self.pieces)
+        return f"LLM({text})" if is_python else text
+
 
 def read_launch(log: str, vllm_version: str | None = None) -> Launch | None:
     """Return the command that started the program; None if the log does not show it.

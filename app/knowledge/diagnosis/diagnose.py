@@ -292,7 +292,7 @@ def _describe(asked: _Input, found: _SearchResult, repo: str) -> Diagnosis:
         is_question=in_words,
     )
     to_correct = steps and not in_words and is_own
-    draft = issue_draft(reading, masked_log, answer) if found.is_open and not to_correct else ""
+    draft = issue_draft(reading, masked_log, launch, answer) if found.is_open and not to_correct else ""
     return answer.model_copy(update={"issue_draft": draft})
 
 

@@ -48,12 +48,19 @@ def test_what_the_log_tells_of_the_run_is_filled_in(sqlite_store: Store) -> None
         "- vLLM version: `0.9.1`",
         "- GPU: `H100`",
         "- Model: `Qwen/Qwen3-8B`",
-        "--tensor-parallel-size 2 --max-model-len 4096",
-        "- Variables: `VLLM_USE_V1=1`",
-        "'gpu_memory_utilization': 0.95",
+        (
+            "- Command: `vllm serve Qwen/Qwen3-8B --api-key █████████████████████ --tensor-parallel-size 2 "
+            "--max-model-len 4096`"
+        ),
         "- Not in the log: PyTorch, GPU driver; run `vllm collect-env`",
     ):
         assert output in text
+
+
+def test_a_command_that_was_not_logged_is_rebuilt_from_the_printed_arguments(sqlite_store: Store) -> None:
+    text = draft(sqlite_store, START.partition("\n  ")[2].partition("\n")[2] + marlin_log())
+
+    assert "- Command, rebuilt from the log: `vllm serve Qwen/Qwen3-8B --gpu-memory-utilization 0.95`" in text
 
 
 def test_what_the_log_does_not_tell_is_named(sqlite_store: Store) -> None:
