@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.match.search.bm25 import ISSUES, NAME, half_of, level_of
+from app.match.search.bm25 import HASH_SHIFT, ISSUES, LEVELS_PER_OCTAVE, NAME
 from app.store.derived.search_index import count_indexed, find_common
 from app.store.session import open_store
 from app.train.inputs import make_parser
@@ -28,9 +28,10 @@ def main() -> None:
         size, common = count_indexed(session), find_common(session, least=DF_MIN)
     if size < ISSUES:
         raise SystemExit(f"{size} issues are stored; {ISSUES} are needed")
-    halves = half_of(np.array(list(common), dtype=np.int64))
+    halves = (np.array(list(common), dtype=np.int64) >> HASH_SHIFT).astype(np.int32)
     kept, first = np.unique(halves, return_index=True)
-    levels = level_of(np.array(list(common.values()), dtype=float))[first]
+    counts = np.array(list(common.values()), dtype=float)[first]
+    levels = np.round(np.log2(counts) * LEVELS_PER_OCTAVE).astype(np.uint8)
     np.savez_compressed(asked.out, halves=kept, levels=levels, issues=np.array(size))
     print(f"{len(kept)} terms of {size} issues, {asked.out.stat().st_size:,} bytes")
 

@@ -80,12 +80,6 @@ class Query:
         texts = tuple(compress(self.texts, at.tolist()))
         return Query(self.ids[at], self.channels[at], self.weights[at], texts, self.held[at], self.dfs[at])
 
-    def rarest(self, channel: int) -> list[int]:
-        """Return the ids of a channel's terms, the rarest first."""
-        of = self.channels == channel
-        ids: list[int] = self.ids[of][np.argsort(self.held[of], kind="stable")].tolist()
-        return ids
-
     def frequencies(self) -> dict[int, int]:
         """Return the document frequency of each term, by id."""
         return dict(zip(self.ids.tolist(), self.held.tolist(), strict=True))
@@ -106,27 +100,16 @@ class Overlap:
     counts: np.ndarray
 
 
-@dataclass(frozen=True, slots=True)
-class Background:
-    """Document frequencies in a corpus of `issues` issues, by sorted half ids; unlisted terms are rare."""
-
-    halves: np.ndarray
-    counts: np.ndarray
-    issues: int
-
-    def counts_of(self, ids: np.ndarray) -> np.ndarray:
-        """Return the background document frequency of each term; 0 if unlisted."""
-        halves = half_of(ids)
-        at = np.minimum(np.searchsorted(self.halves, halves), len(self.halves) - 1)
-        counts: np.ndarray = np.where(self.halves[at] == halves, self.counts[at], 0.0)
-        return counts
-
-
 @lru_cache(maxsize=1)
-def load_background() -> Background:
-    """Load the packaged background counts, on the first search of a small database."""
+def load_background() -> tuple[Mapping[int, float], int]:
+    """Load, on the first search of a small database, the packaged document frequencies.
+
+    Returns:
+        The document frequency by the upper half of the term id, and the number of issues counted.
+    """
     with as_file(files(__package__) / NAME) as path, np.load(path, allow_pickle=False) as stored:
-        return Background(stored["halves"], count_of(stored["levels"]), int(stored["issues"]))
+        counts = np.round(2 ** (stored["levels"] / LEVELS_PER_OCTAVE)).tolist()
+        return dict(zip(stored["halves"].tolist(), counts, strict=True)), int(stored["issues"])
 
 
 def with_background(ids: np.ndarray, held: np.ndarray, size: int) -> tuple[np.ndarray, float]:
@@ -140,26 +123,9 @@ def with_background(ids: np.ndarray, held: np.ndarray, size: int) -> tuple[np.nd
     if size >= ISSUES:
         return held, size
     missing = 1 - size / ISSUES
-    background = load_background()
-    return held + missing * background.counts_of(ids), size + missing * background.issues
-
-
-def half_of(ids: np.ndarray) -> np.ndarray:
-    """Return the upper half of each term id."""
-    halves: np.ndarray = (ids.astype(np.int64) >> HASH_SHIFT).astype(np.int32)
-    return halves
-
-
-def level_of(counts: np.ndarray) -> np.ndarray:
-    """Counts as they are kept."""
-    levels: np.ndarray = np.round(np.log2(counts) * LEVELS_PER_OCTAVE).astype(np.uint8)
-    return levels
-
-
-def count_of(levels: np.ndarray) -> np.ndarray:
-    """Decode counts from their one-byte levels."""
-    counts: np.ndarray = np.round(2 ** (levels.astype(float) / LEVELS_PER_OCTAVE))
-    return counts
+    known, issues = load_background()
+    counts = np.array([known.get(key >> HASH_SHIFT, 0.0) for key in ids.tolist()])
+    return held + missing * counts, size + missing * issues
 
 
 def weigh(

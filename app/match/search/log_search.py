@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from sqlalchemy.orm import Session
 
-from app.match.search.bm25 import Field, Query, find_overlap, heaviest_holders, weigh
+from app.match.search.bm25 import Field, Query, affordable, find_overlap, heaviest_holders, weigh
 from app.match.search.log_query import PARTS, LogQuery, Part
 from app.match.search.terms import TEXT
 from app.store.derived.search_index import Key, Profile, find_postings, find_profiles
@@ -95,7 +95,8 @@ def find_candidates(
     all_parts = _parts_of(asked, query)
     whole, parts = np.bincount(all_parts, query.weights, _WIDTH), all_parts[query.held > 0]
     gains = known.weights * _SEEDS[parts]
-    rows = find_postings(session, _affordable(known, gains))
+    heaviest: list[int] = known.ids[np.argsort(-gains, kind="stable")].tolist()
+    rows = find_postings(session, affordable(heaviest, known.frequencies(), POSTINGS_MAX))
     keys = heaviest_holders(rows, known.ids, gains, limit=CANDIDATES, repo_ids=repo_ids, exclude=exclude)
     return _score(find_profiles(session, keys), known, parts, whole, asked.names)
 
@@ -105,15 +106,6 @@ def _parts_of(asked: LogQuery, query: Query) -> np.ndarray:
     place = {part: at for at, part in enumerate(PARTS)}
     terms = zip(query.channels.tolist(), query.texts, strict=True)
     return np.array([place[asked.parts[term]] for term in terms], dtype=np.int64)
-
-
-def _affordable(known: Query, gains: np.ndarray) -> list[int]:
-    """Return the ids of the heaviest terms within the posting budget, at least one."""
-    order = np.argsort(-gains, kind="stable")
-    within = np.cumsum(known.held[order]) <= POSTINGS_MAX
-    within[0] = True
-    chosen: list[int] = known.ids[order[within]].tolist()
-    return chosen
 
 
 def _score(

@@ -7,16 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from app.match.search.bm25 import (
     ISSUES,
     affordable,
-    count_of,
-    half_of,
     information,
-    level_of,
     load_background,
     with_background,
 )
@@ -58,28 +53,19 @@ def test_a_small_base_counts_as_one_of_usual_size() -> None:
     assert size >= ISSUES
 
 
-@given(st.lists(st.integers(1, 100_000), min_size=1, max_size=50))
-def test_a_count_is_kept_to_within_a_twentieth(values: list[int]) -> None:
-    kept = count_of(level_of(np.array(values, dtype=float)))
+def test_the_shipped_counts_are_plausible() -> None:
+    counts, issues = load_background()
 
-    assert kept == pytest.approx(values, rel=0.05, abs=1)
-
-
-def test_the_shipped_counts_are_sorted_and_plausible() -> None:
-    background = load_background()
-
-    assert np.all(np.diff(background.halves) > 0)
-    assert background.counts.max() <= background.issues * 1.05
-    assert background.issues >= ISSUES
+    assert 1 <= min(counts.values()) <= max(counts.values()) <= issues * 1.05
+    assert issues >= ISSUES
 
 
 def test_terms_of_one_text_in_two_channels_are_counted_apart() -> None:
     ids = np.array([term_id(TEXT, "memory"), term_id(ERROR, "memory")])
 
-    one, other = load_background().counts_of(ids)
+    (one, other), _ = with_background(ids, np.zeros(2), 0)
 
     assert one > other > 0
-    assert len(set(half_of(ids).tolist())) == 2
 
 
 FREQUENCIES = {1: 2, 2: 3, 3: 5}
