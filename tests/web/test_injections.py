@@ -13,6 +13,7 @@ from markdown_it.token import Token
 from pydantic import BaseModel
 
 from app.extract.facts import Cause, ErrorFact, ErrorLine, Regression, Workaround
+from app.extract.fields.launch import read_launch
 from app.extract.reader import read_log
 from app.extract.redact import redact
 from app.knowledge.diagnosis.issue_draft import issue_draft
@@ -307,9 +308,11 @@ def test_a_hostile_text_becomes_words_or_code_and_nothing_else(place: str, attac
 
 @over_rows("attack", INJECTIONS)
 def test_a_draft_of_an_issue_holds_a_hostile_log_as_code(attack: str) -> None:
-    log = f"INFO 06-03 03:12:44 [core.py:1] {INJECTIONS[attack]}\nRuntimeError: {INJECTIONS[attack]}\n"
+    command = f"$ vllm serve org/model --port 8000 --served-model-name '{INJECTIONS[attack]}'"
+    log = f"{command}\nINFO 06-03 03:12:44 [core.py:1] {INJECTIONS[attack]}\nRuntimeError: {INJECTIONS[attack]}\n"
     log = log.encode(errors="replace").decode()
-    drawn = tokens(issue_draft(read_log(log), redact(log).text, UNKNOWN))
+    masked = redact(log).text
+    drawn = tokens(issue_draft(read_log(log), masked, read_launch(masked, None), UNKNOWN))
 
     assert {token.type for token in drawn if MARK in token.content and not token.children} <= WORDS
     assert [token.type for token in drawn].count("heading_open") == 3
