@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from app.errors import ServerError, TriageError
+from app.knowledge.diagnosis.shapes import Diagnosis
 from app.remote.diagnosis import diagnose_remotely
 from app.terminal.diagnosis import WIDTH_MAX, print_diagnosis
 from tests.command import LIMIT, LOG, one_line, triage
@@ -48,6 +49,21 @@ def test_a_terminal_has_colours() -> None:
 
     assert "\x1b[1;32mSAME FAILURE 97%" in text
     assert "\x1b[32m  + --moe-backend triton" in text
+
+
+@pytest.mark.parametrize(
+    ("diagnosis", "first"),
+    [
+        (SAME.model_copy(update={"next_steps": UNKNOWN.next_steps}), "MATCHES"),
+        (UNKNOWN.model_copy(update={"matches": SAME.matches}), "NEXT STEPS"),
+        (SAME.model_copy(update={"next_steps": UNKNOWN.next_steps, "workarounds": ()}), "NEXT STEPS"),
+    ],
+    ids=["known with a remedy", "unknown", "known without a remedy"],
+)
+def test_steps_stand_above_matches_where_no_remedy_is_known(diagnosis: Diagnosis, first: str) -> None:
+    text = shown(io.StringIO(), diagnosis)
+
+    assert min(("MATCHES", "NEXT STEPS"), key=text.index) == first
 
 
 def test_no_color_turns_them_off(monkeypatch: pytest.MonkeyPatch) -> None:
