@@ -5,12 +5,13 @@ end of the `with` block or of the process. It only saves work: concurrent syncs 
 requests to GitHub twice.
 """
 
-import sqlite3
+import fcntl
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
@@ -26,7 +27,7 @@ class Purpose:
 
     Attributes:
         key: number of the PostgreSQL advisory lock, scoped to the database.
-        suffix: of the lock file beside a SQLite database; locking the database itself would block writers.
+        suffix: of the lock file beside a SQLite database; it contains the holder's name.
     """
 
     key: int
@@ -35,10 +36,9 @@ class Purpose:
 
 SYNC = Purpose(0x74726961, ".sync-lock")  # the number spells "tria"
 READING = Purpose(0x74726962, ".reading-lock")
-LOCK_BUSY_S = 0.3
-LOOKED_AT_S = 3.0
+LOOKED_AT_S, LOOK_AGAIN_S = 3.0, 0.02
 """Checking whether a recorded holder is alive takes the lock briefly (longer on a busy machine), so an
-acquirer that finds the lock taken but no recorded holder waits this long."""
+acquirer that finds the lock taken but no recorded holder tries again for this long, at this interval."""
 RETRY_EVERY_S = 0.5
 
 _LOCK_NAME = "triage sync: "
@@ -115,95 +115,58 @@ def _take(engine: Engine, purpose: Purpose) -> Callable[[], None] | None:
 def _as_store_error() -> Iterator[None]:
     try:
         yield
-    except (DBAPIError, sqlite3.Error) as error:
+    except (DBAPIError, OSError) as error:
         raise StoreError(f"the sync lock cannot be used: {explain(error)}") from error
 
 
 def _lock_advisory(engine: Engine, purpose: Purpose) -> Callable[[], None] | None:
-    connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-    connection.detach()  # the pool would keep it open, and the lock with it
-
-    def free() -> None:
-        with suppress(DBAPIError), closing(connection):  # a lost connection has already released it
-            connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": purpose.key})
-
-    try:
+    key = {"key": purpose.key}
+    with ExitStack() as held:
+        connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        held.enter_context(closing(connection))
+        connection.detach()  # the pool would keep it open, and the lock with it
         connection.execute(_NAME_HOLDER, {"name": (_LOCK_NAME + own_name())[:63]})
-        if connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": purpose.key}).scalar():
-            return free
-    except BaseException:
-        connection.close()
-        raise
-    connection.close()
-    return None
+        if not connection.execute(text("SELECT pg_try_advisory_lock(:key)"), key).scalar():
+            return None
+        held.enter_context(suppress(DBAPIError))  # a lost connection has already released it
+        held.callback(connection.execute, text("SELECT pg_advisory_unlock(:key)"), key)
+        return held.pop_all().close
 
 
 def _lock_file(base: str | None, purpose: Purpose) -> Callable[[], None] | None:
     if not base or base == ":memory:":  # private to this process
         return lambda: None
-    connection = _open_lock_file(base + purpose.suffix)
     until = time.monotonic() + LOOKED_AT_S
-    try:
-        while not _has_locked(connection):
-            if _name_in(connection) is not None or time.monotonic() > until:
-                connection.close()
+    with ExitStack() as held:
+        file = held.enter_context(Path(base + purpose.suffix).open("ab+", buffering=0))
+        while not _has_locked(file, fcntl.LOCK_EX):
+            if _name_in(file) or time.monotonic() > until:
                 return None
-    except BaseException:
-        connection.close()
-        raise
-
-    def free() -> None:
-        with closing(connection), suppress(sqlite3.OperationalError):
-            connection.execute("DELETE FROM holder")
-            connection.execute("COMMIT")
-
-    return free
+            time.sleep(LOOK_AGAIN_S)
+        held.callback(file.truncate, 0)
+        file.truncate(0)
+        file.write(own_name().encode())
+        return held.pop_all().close
 
 
-def _has_locked(connection: sqlite3.Connection) -> bool:
+def _has_locked(file: IO[bytes], kind: int) -> bool:
     try:
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute("CREATE TABLE IF NOT EXISTS holder (name TEXT NOT NULL)")
-        connection.execute("DELETE FROM holder")
-        connection.execute("INSERT INTO holder VALUES (?)", (own_name(),))
-        connection.execute("COMMIT")  # makes the name readable to other processes
-        connection.execute(
-            f"PRAGMA busy_timeout={LOOKED_AT_S * 1000:.0f}"
-        )  # a process that checks the holder meanwhile is done soon
-        connection.execute("BEGIN IMMEDIATE")
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-            raise
-        connection.rollback()
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
         return False
     return True
 
 
-def _name_in(connection: sqlite3.Connection) -> str | None:
-    """Return the holder's name; the process may have died. Reading it does not block anyone."""
-    try:
-        found = connection.execute("SELECT name FROM holder").fetchone()
-    except sqlite3.OperationalError:  # the table does not exist yet
-        return None
-    return str(found[0]) if found else None
+def _name_in(file: IO[bytes]) -> str:
+    """Return the holder's name; the process may have died."""
+    file.seek(0)
+    return file.read().decode(errors="replace")
 
 
 def _find_file_holder(base: str | None) -> str | None:
-    if not base or not Path(base + SYNC.suffix).exists():
+    path = Path(f"{base}{SYNC.suffix}")
+    if not path.exists():
         return None
-    with closing(_open_lock_file(base + SYNC.suffix)) as connection:
-        name = _name_in(connection)
-        if name is None:
-            return None
-        connection.execute("PRAGMA busy_timeout=0")
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                raise
-            return name
-        return None
-
-
-def _open_lock_file(path: str) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=LOCK_BUSY_S, isolation_level=None, check_same_thread=False)
+    with path.open("rb", buffering=0) as file:
+        name = _name_in(file)
+        return None if not name or _has_locked(file, fcntl.LOCK_SH) else name
