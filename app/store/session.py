@@ -31,21 +31,6 @@ def _data_version(session: Session, *kinds: Kind) -> bytes:
     return b" ".join(bytes(tokens.get(_VERSION + kind, b"")) for kind in kinds)
 
 
-class _QueryCache:
-    """Query results for one version of the content; discarded when the version changes."""
-
-    def __init__(self) -> None:
-        self._current: tuple[bytes, dict[Hashable, Any]] = b"", {}
-
-    def results(self, session: Session) -> dict[Hashable, Any]:
-        """Return the mutable cache for the version this session sees, shared with later sessions."""
-        version = _data_version(session, "content")
-        current = self._current
-        if current[0] != version:
-            current = self._current = version, {}
-        return current[1]
-
-
 @dataclass(frozen=True, slots=True)
 class Store:
     """An open database; thread-safe. Close it when done.
@@ -55,7 +40,7 @@ class Store:
 
     engine: Engine
     write_wait_s: float | None = None
-    _cache: _QueryCache = field(default_factory=_QueryCache, repr=False, compare=False)
+    _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @contextmanager
     def unit_of_work(self, *, changes: Kind | None = "content") -> Iterator[Session]:
@@ -136,13 +121,14 @@ def remembered(session: Session, name: Hashable, ask: Callable[[], Answer]) -> A
     In a session that writes, `ask` is called every time.
 
     Args:
-        name: cache key, one for each query. Use few: all entries are dropped together.
+        name: cache key, one for each query. Meant for counts of whole tables, as checking the version of the
+            content is a query too.
     """
-    cache: _QueryCache | dict[Hashable, Answer] | None = session.info.get(_CACHE)
+    cache: dict[Hashable, tuple[bytes, Answer]] | None = session.info.get(_CACHE)
     if cache is None:
         return ask()
-    if isinstance(cache, _QueryCache):
-        cache = session.info[_CACHE] = cache.results(session)
-    if name not in cache:
-        cache[name] = ask()
-    return cache[name]
+    version = _data_version(session, "content")
+    known = cache.get(name)
+    if known is None or known[0] != version:
+        known = cache[name] = version, ask()
+    return known[1]

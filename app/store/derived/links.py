@@ -15,7 +15,6 @@ from sqlalchemy.orm import Session
 
 from app.store.engine.connect import delete_with, rows_in_parts, rows_with, take_turn, upsert
 from app.store.records import LinkRecord, Pair, pair_of
-from app.store.session import remembered
 from app.store.tables import LINK, PAIR_VIEW, REPOSITORY
 
 SIMILAR = "similar"
@@ -24,7 +23,6 @@ Links = Mapping[int, Sequence[LinkRecord]]
 
 _LINK = LINK.c
 _KEY = ("repo_id", "number", "target_repo", "target_number", "kind")
-_NAMES = select(*REPOSITORY.c["id", "full_name"])
 
 
 def save_links(
@@ -39,9 +37,7 @@ def save_links(
 
 def find_repositories(session: Session) -> dict[int, str]:
     """Return the names of all stored repositories by key."""
-    return remembered(
-        session, "repositories", lambda: {row[0]: row[1] for row in session.connection().execute(_NAMES)}
-    )
+    return dict(iter(session.connection().execute(select(*REPOSITORY.c["id", "full_name"]))))
 
 
 def find_similar(

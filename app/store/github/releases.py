@@ -12,7 +12,6 @@ from sqlalchemy.orm import Session
 from app.extract.versions import ordered, sort_key
 from app.store.engine.connect import rows_in_parts, sql_rows, take_turn, upsert
 from app.store.records import ReleaseRecord
-from app.store.session import remembered
 from app.store.tables import FIX_CONTAINMENT, PULL_REQUEST, RELEASE, RELEASE_PULL
 
 _RELEASE, _NAMED, _ANSWER = RELEASE.c, RELEASE_PULL.c, FIX_CONTAINMENT.c
@@ -103,7 +102,7 @@ def find_history(session: Session, repo_id: int, repo: str, pulls: Iterable[int]
         wanted = {one.number for one in landed} - known.keys()
     query = select(_RELEASE.tag, _RELEASE.is_prerelease, _RELEASE.published_at)
     query = query.where(_RELEASE.repo_id == repo_id)
-    rows = remembered(session, ("releases", repo_id), lambda: session.connection().execute(query).all())
+    rows = session.connection().execute(query).all()
     tags = {row.tag for row in rows}
     unlisted = sorted({item.table_tag for item in known.values() if item.table_tag} - tags)
     return History(
