@@ -30,8 +30,6 @@ from ingest.parse import comment_record, comments_inside, issue_record, release_
 
 LONGEST_ROW = 64 * 1024 * 1024
 CHUNK_BYTES = 256 * 1024
-BAD_LINES_AT_START = 200
-"""If this many lines at the start are all invalid, the file is not JSON lines."""
 
 _GZIP = b"\x1f\x8b"
 _GAP = re.compile(r"[ \t\r\n,]*")
@@ -100,21 +98,13 @@ def _is_text(chunk: str) -> bool:
 
 
 def _line_rows(lines: Iterator[tuple[int, str]], name: str) -> Iterator[FileRow]:
-    bad: list[FileRow] = []
-    has_good = False
+    valid = invalid = 0
     for number, line in lines:
-        if not line.strip():
-            continue
-        row = _line_row(line, number)
-        has_good = has_good or row.fault is None
-        bad.append(row)
-        if has_good:
-            for item in bad:
-                yield from _flat(item)
-            bad = []
-        elif len(bad) >= BAD_LINES_AT_START:
-            break
-    if bad:
+        if line.strip():
+            row = _line_row(line, number)
+            valid, invalid = valid + (row.fault is None), invalid + (row.fault is not None)
+            yield from _flat(row)
+    if invalid and not valid:
         raise InputError(f"{name}: is not JSON; wanted are JSON lines or a JSON array")
 
 
@@ -180,8 +170,6 @@ def _array_rows(text: TextIO, window: str, line: int, name: str) -> Iterator[Fil
 
 BATCH = 200
 """Rows per unit of work."""
-MOST_FAULTS_KEPT = 10_000
-"""Errors reported individually; more are only counted."""
 
 KINDS = ("auto", "issues", "comments", "pulls", "releases")
 Record = IssueRecord | CommentRecord | ReleaseRecord
@@ -193,18 +181,11 @@ class ImportResult:
 
     Attributes:
         stored: rows passed to the store, which ignores those older than its own.
-        changed: rows among them that were new or changed something.
         skipped: "file:line: error" for unusable rows; if there is any, the exit code is 1.
-        skipped_count: number of all unusable rows; `skipped` has the first 10,000.
-        read, faults: issues whose facts were derived, and those among them where a rule raised.
     """
 
     stored: int = 0
-    changed: int = 0
-    skipped: tuple[str, ...] = ()
-    skipped_count: int = 0
-    read: int = 0
-    faults: int = 0
+    skipped: list[str] = field(default_factory=list)
 
 
 def import_paths(
@@ -237,9 +218,7 @@ def import_paths(
     except InputError as fault:
         broken = fault
     for name in work.repos:
-        derived = derive_stale(store, name, report)
-        work.result.read += derived.read
-        work.result.faults += derived.faults
+        derive_stale(store, name, report)
     if broken is not None:
         raise broken
     return work.result
@@ -283,9 +262,7 @@ class _Import:
                 try:
                     batch.extend(self._records(row))
                 except InputError as fault:
-                    self.result.skipped_count += 1
-                    if self.result.skipped_count <= MOST_FAULTS_KEPT:
-                        self.result.skipped += (f"{name}:{row.line}: {fault}",)
+                    self.result.skipped.append(f"{name}:{row.line}: {fault}")
                 if len(batch) >= BATCH:
                     self._save(batch)
                     batch = []
@@ -313,8 +290,8 @@ class _Import:
                 releases = [record for record in records if isinstance(record, ReleaseRecord)]
                 issues = [record for record in records if isinstance(record, IssueRecord)]
                 comments = [record for record in records if isinstance(record, CommentRecord)]
-                self.result.changed += len(save_issues(session, repo_id, issues)) + len(releases)
-                self.result.changed += len(save_comments(session, repo_id, comments))
+                save_issues(session, repo_id, issues)
+                save_comments(session, repo_id, comments)
                 save_releases(session, repo_id, releases)
         self.repos |= repos
         self.result.stored += len(batch)
