@@ -157,25 +157,19 @@ def _embed(settings: Settings, store: Store, repo: str, limit: int | None) -> No
 
 
 def _read(settings: Settings, store: Store, repo: str, numbers: list[int], limit: int | None) -> bool:
-    """Read, and say what came of it; whether all was read that there was to read."""
-    from app.knowledge.operations.model_reading import read_issues
-    from app.model_reader.client import reader_client
+    """Have issues read, and print the result; True if none is left to read."""
+    from app.server.background_reading import read_repository
     from app.terminal.progress import progress
 
     used = [0]
-    with (
-        reader_client(settings, parallel=settings.reader_parallel) as client,
-        progress(lambda: used[0] or None, unit="tokens used") as report,
-    ):
-        result = read_issues(
+    with progress(lambda: used[0] or None, unit="tokens used") as report:
+        result = read_repository(
+            settings,
             store,
             repo,
-            client,
+            report,
             numbers=numbers,
             limit=limit,
-            tokens_per_day=settings.reader_tokens_per_day,
-            parallel=settings.reader_parallel,
-            report=report,
             on_tokens=lambda tokens: used.__setitem__(0, tokens),
         )
     say(f"{repo}: {result.words}")

@@ -6,12 +6,13 @@ sync. Each reply is stored at once, so a round may be killed at any time.
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from app.config import Settings
 from app.errors import TriageError
 from app.knowledge.indexing.batches import Report
 from app.knowledge.operations.embedding import embed_issues
-from app.knowledge.operations.model_reading import read_issues
+from app.knowledge.operations.model_reading import ReadResult, read_issues
 from app.model_reader.client import reader_client
 from app.model_reader.embeddings import embedder
 from app.server.background_sync import run_round
@@ -21,6 +22,22 @@ from app.terminal.events import announce
 from app.terminal.progress import progress
 
 PROGRESS_EVERY_S = 60.0
+
+
+def read_repository(
+    settings: Settings, store: Store, repo: str, report: Report, **options: Any
+) -> ReadResult:
+    """Have issues of a repository read by the configured model. Options are those of `read_issues`."""
+    with reader_client(settings, parallel=settings.reader_parallel) as client:
+        return read_issues(
+            store,
+            repo,
+            client,
+            tokens_per_day=settings.reader_tokens_per_day,
+            parallel=settings.reader_parallel,
+            report=report,
+            **options,
+        )
 
 
 def reading_round(settings: Settings, store: Store, stop: threading.Event) -> None:
@@ -47,16 +64,7 @@ def _quietly(work: _Work, settings: Settings, store: Store, repo: str, stop: thr
 
 
 def _read(settings: Settings, store: Store, repo: str, stop: threading.Event, report: Report) -> str:
-    with reader_client(settings, parallel=settings.reader_parallel) as client:
-        result = read_issues(
-            store,
-            repo,
-            client,
-            tokens_per_day=settings.reader_tokens_per_day,
-            parallel=settings.reader_parallel,
-            stop=stop,
-            report=report,
-        )
+    result = read_repository(settings, store, repo, report, stop=stop)
     return result.words if result.asked or result.stopped else ""
 
 
