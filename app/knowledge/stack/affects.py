@@ -107,6 +107,13 @@ _VENDOR = (
 )
 
 
+WORDS_MIN = 12
+"""A report without an error and with fewer words than this does not say what fails, or when."""
+_TEMPLATE = pattern(
+    r"(?s)#{2,4} (?:Your current environment|\S{0,4} ?Describe the bug)|#{2,4} Before submitting.*|https?://\S+"
+    r"|<!--.{0,400}?-->|</?(?:details|summary)>|The output of `?python collect_env\.py`?|```\w*"
+)
+"""What the form of a report adds to it, and links."""
 UNKNOWNS_MAX = 2
 """Maximum number of unknowns in a failure that still counts as near."""
 _HARDWARE_KINDS = frozenset({"crash", "oom", "slowdown", "hang", "wrong_output"})
@@ -231,6 +238,8 @@ def refine_fit(stack: Stack, case: FailureCase, text: str, found: Fit) -> Fit:
     differences = [*differences_of_run(stack, case.facts, case.title, case.labels, text)]
     if size := other_size(stack, case, text):
         differences.append(size)
+    if case.facts.error is None and len(_TEMPLATE.sub(" ", text).split()) < WORDS_MIN:
+        differences.append(Fit("unknown", "the report says little"))
     if not differences:
         return found
     if found.answer == "yes":
@@ -387,7 +396,9 @@ def _gpu(stack: Stack, case: FailureCase, is_of_hardware: bool, *, is_of_part: b
     same = next((name for name in names if mine and generation_of(name) == mine), None)
     if stack.gpu in names:
         return Fit("yes", f"on {stack.gpu}", weight)
-    if same and case.facts.failure_kind not in OF_SIZE:
+    # A title that names a card says that others may not fail.
+    is_alike = case.facts.failure_kind not in OF_SIZE and not (titled and is_of_hardware)
+    if same and is_alike:
         return Fit("yes", f"on {same}, {stack.architecture} as yours", weight)
     if titled and not same:
         return Fit("no", f"its title names {titled[0]}; yours is {stack.gpu}")

@@ -103,7 +103,7 @@ def _of_same_line(
     if (not is_software or is_sized) and _size(same) and _size(same) != _size(mine):
         weight = 0 if is_of_size else STRONG
         return Fit("unknown", f"yours is {mine}, of another size", weight, agrees=f"with {same}")
-    if _size(mine) and not _size(same) and not is_software:
+    if _size(mine) and not _size(same) and (is_of_hardware or not (is_software or is_titled)):
         return Fit("unknown", f"{NO_SIZE}, and yours is {mine}", LEFT_OUT, agrees=f"with {same}")
     if is_of_hardware and not SIZE.search(same):
         return Fit("yes", f"with {same}", CARD)

@@ -21,7 +21,9 @@ Answer = Literal["affects", "not", "unknown"]
 Fails = Literal["yes", "no", "unknown"]
 
 NEAR_MINORS = 2
-"""An open failure is assumed to persist for this many minor versions after the reported one."""
+"""A closed failure whose fix is unknown may be in this many minor versions after the reported one."""
+OPEN_MINORS = 4
+"""An open failure persists for this many: after some 90 days without a word vLLM labels an issue as stale."""
 _SINCE = pattern(
     r"(?i)\bsince\b|\bafter (?:up(?:grad|dat)|switch|v?\d)|\bregress|\bbr(?:oke|eaks|oken)\b|no longer"
     r"|any ?more|onwards?\b|\bnewer\b|>="
@@ -38,7 +40,10 @@ class Affects(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class FailureCase:
-    """The known data on one failure. `titled_*`: GPUs and models named in its title."""
+    """The known data on one failure.
+
+    `titled_*`: GPUs and models named in its title. `reported_before`: the minor release after the report.
+    """
 
     facts: Facts
     truth: FixTruth
@@ -47,6 +52,7 @@ class FailureCase:
     labels: tuple[str, ...] = ()
     titled_gpus: tuple[str, ...] = ()
     titled_models: tuple[str, ...] = ()
+    reported_before: str | None = None
 
 
 STRONG, MODEL, CARD = 3, 2, 1
@@ -139,6 +145,8 @@ def _by_reports(version: str, case: FailureCase, released_in: str | None) -> Ite
     stated, span = _reported(case), case.facts.regression
     reported = ordered(stated)
     if reported is None or (span is not None and is_same(span.last_working, stated)):
+        if span is None:
+            yield from _by_date(version, case, released_in)
         yield Fit("unknown", "the report names no release")
     if is_before(version, stated):
         yield Fit("unknown", f"it is reported on {reported}; whether {version} has it is not known")
@@ -159,6 +167,17 @@ def _by_reports(version: str, case: FailureCase, released_in: str | None) -> Ite
     yield Fit("unknown", f"it is reported on {reported}, long before {version}")
 
 
+def _by_date(version: str, case: FailureCase, released_in: str | None) -> Iterator[Fit]:
+    """Yield an answer for a report that names no release: the next release still has what it reports."""
+    later = case.reported_before
+    if later is None or is_before(version, later) or not _is_in_reach(later, version, OPEN_MINORS):
+        return
+    if released_in:
+        yield Fit("yes", f"it was reported before {later} was released, and is fixed in {released_in}")
+    elif _persists(case, later, version):
+        yield Fit("yes", f"it was reported before {later} was released, and is open", CARD)
+
+
 def _reported(case: FailureCase) -> str | None:
     """Return the reported version, or the first failing one if that is newer."""
     stated, span = case.facts.versions.get("vllm"), case.facts.regression
@@ -173,15 +192,15 @@ def line_of(version: str | None) -> tuple[int, int] | None:
 
 def _persists(case: FailureCase, start: str | None, version: str) -> bool:
     """True if an open failure of an earlier version is assumed to persist in this one."""
-    return case.state == "open" and "stale" not in case.labels and _is_in_reach(start, version)
+    return case.state == "open" and "stale" not in case.labels and _is_in_reach(start, version, OPEN_MINORS)
 
 
-def _is_in_reach(start: str | None, version: str) -> bool:
-    """True if a version is at most `NEAR_MINORS` minor versions after `start`."""
+def _is_in_reach(start: str | None, version: str, minors: int = NEAR_MINORS) -> bool:
+    """True if a version is at most so many minor versions after `start`."""
     one, other = ordered(start), ordered(version)
     if one is None or other is None:
         return False
-    return one.major == other.major and other.minor - one.minor <= NEAR_MINORS
+    return one.major == other.major and other.minor - one.minor <= minors
 
 
 def is_bounded(case: FailureCase) -> bool:

@@ -28,13 +28,13 @@ from app.knowledge.remedies import Remedy, remedies_of
 from app.knowledge.stack.affects import fit, generation_of
 from app.knowledge.stack.cases import StoredCase, cases_of, refine_fits
 from app.knowledge.stack.stack import Stack
-from app.knowledge.stack.standing import NEAR_MINORS, STRONG, Affects, Fit, combine_answers, line_of, standing
+from app.knowledge.stack.standing import OPEN_MINORS, Affects, Fit, combine_answers, line_of, standing
 from app.match.search.agreement import model_family
 from app.store.derived.cluster_queries import cluster_sizes
 from app.store.derived.clusters import cluster_of
 from app.store.derived.facts import REGRESSION_FIELDS, known_values
-from app.store.derived.readings import find_failures_with
-from app.store.derived.weeks import release_dates
+from app.store.derived.readings import find_facts_without_evidence, find_failures_with
+from app.store.derived.weeks import opened_between, release_dates
 from app.store.github.issues import find_repository
 from app.store.github.releases import missing_for_fixes
 from app.store.session import Store
@@ -248,6 +248,13 @@ def _load(
     values = [value for value in reported if (line := line_of(value)) and floor <= line <= top]
     facts = find_failures_with(session, repo_id, REPORTED, values, stating=REGRESSION_FIELDS)
     cases = cases_of(session, repo_id, repo, facts)
+    if stack:  # a report that names no release is placed by its date
+        recent = _reported_before(session, repo_id, floor, versions[0])
+        undated = find_facts_without_evidence(session, repo_id, [one for one in recent if one not in facts])
+        placed = cases_of(session, repo_id, repo, undated)
+        cases |= {
+            n: stored for n, stored in placed.items() if standing(versions[0], stored.case).answer == "yes"
+        }
     standings = {
         number: {version: standing(version, stored.case) for version in versions}
         for number, stored in cases.items()
@@ -284,10 +291,24 @@ def _load(
     return _Failures([stored.case.facts for stored in cases.values()], known)
 
 
+def _reported_before(session: Session, repo_id: int, floor: tuple[int, int], version: str) -> list[int]:
+    """Return the failures reported from the first release of the line `floor` until this version's."""
+    dated = [
+        (found, item.published_at)
+        for item in release_dates(session, repo_id, full=True)
+        if (found := ordered(item.tag))
+    ]
+    start = min((at for found, at in dated if (found.major, found.minor) >= floor), default=None)
+    end = next((at for found, at in dated if found == ordered(version)), None)
+    if start is None or end is None:
+        return []
+    return [one.number for one in opened_between(session, repo_id, start, end) if one.is_failure]
+
+
 def _oldest_line(start: str) -> tuple[int, int]:
     """Return the oldest (major, minor) whose reports may still apply to `start`."""
     major, minor = line_of(start) or (0, 0)
-    return major, max(0, minor - NEAR_MINORS)
+    return major, max(0, minor - OPEN_MINORS)
 
 
 def _grouped_by_list(known: Iterable[_Known], one: str, other: str) -> dict[str, list[tuple[_Known, str]]]:
@@ -297,7 +318,7 @@ def _grouped_by_list(known: Iterable[_Known], one: str, other: str) -> dict[str,
         before, after, mine = item.affects(one), item.affects(other), item.of_the_stack
         if before.state == "affects" and after.state == "not":
             grouped[item.group].append(("fixed", item, _joined_reason(before, after)))
-        elif after.state == "affects" and before.state == "affects" and _is_sure(item, one):
+        elif after.state == "affects" and before.state == "affects":
             grouped[item.group].append(("still_open", item, after.reason))
         elif after.state == "affects" and mine is None:
             if _is_after(item, one):
@@ -320,11 +341,6 @@ def _grouped_by_list(known: Iterable[_Known], one: str, other: str) -> dict[str,
         key=lambda entry: (entry[0].standings[one].answer != "no", -_weight(entry[0], other))
     )
     return found
-
-
-def _is_sure(item: _Known, version: str) -> bool:
-    """True if a version is known, not just assumed, to have a failure; without a stack always true."""
-    return item.of_the_stack is None or item.standings[version].weight == STRONG
 
 
 def _open_reason(mine: Fit, standings: Mapping[str, Fit], one: str, other: str) -> str:

@@ -59,6 +59,9 @@ ALIKE = ("Qwen3-30B-A3B",)
         (case(models=("Qwen/Qwen3-30B-A3B-Instruct",)), "unknown"),
         (case(models=("meta-llama/Llama-3.1-8B",), gpus=("H100",)), "unknown"),
         (case("[CI Failure]: test_x.py"), "no"),
+        (case("LoRA tests fail on a nightly job", models=ALIKE), "no"),
+        (case("Qwen3 fails", titled_models=("Qwen3",)), "yes"),
+        (case("Qwen3 crashes", titled_models=("Qwen3",), kind="crash", gpus=("H100",)), "unknown"),
         (case("Qwen3-30B-A3B fails in the V0 engine", titled_models=ALIKE), "no"),
         (case("[v0.22] Qwen3-30B-A3B fails in v0.22.0", titled_models=ALIKE), "yes"),
     ],
@@ -217,6 +220,10 @@ def test_another_generation_in_the_title_is_another_model() -> None:
         ("LoRA fails", "pip install -U transformers", "a newer transformers"),
         ("LoRA fails", "You can update with the command `pip install --upgrade transformers`.", None),
         ("LoRA of org/Qwen3-30B-A3B-tuned fails", "", "its title names org/Qwen3-30B-A3B-tuned"),
+        ("LoRA answers nothing in Open WebUI", "", "its title names Open WebUI"),
+        ("LoRA fails at large scale", "", "a larger deployment"),
+        ("LoRA fails", "It fails with EP>=32 on eight machines.", "a larger deployment"),
+        ("LoRA fails", "vllm serve m --limit-mm-per-prompt image=4", "images, video or audio"),
     ],
 )
 def test_what_title_and_text_name_is_a_condition(title: str, text: str, reason: str | None) -> None:
@@ -225,6 +232,22 @@ def test_what_title_and_text_name_is_a_condition(title: str, text: str, reason: 
     found = refine_fit(mine(), given, text, fit(mine(), given))
     assert reason is None or reason in found.reason, found
     assert reason is not None or found.answer == "yes"
+
+
+def test_a_report_without_an_error_must_say_more_than_its_form() -> None:
+    form = "### Your current environment\n\n### \U0001f41b Describe the bug\n\nSee https://example.com\n\n"
+    said = "Every answer after the first one is cut at the same word, whatever the prompt says."
+    given = case("LoRA loses words", models=ALIKE, error=None, kind="wrong_output", gpus=("H100",))
+    before = fit(mine(), given)
+    assert before.answer == "yes"
+    assert refine_fit(mine(), given, form, before).reason == "the report says little"
+    assert refine_fit(mine(), given, form + said, before).answer == "yes"
+
+
+def test_a_card_in_the_title_is_none_of_its_architecture() -> None:
+    given = case("LoRA crashes on H200", models=ALIKE, kind="crash", titled_gpus=("H200",))
+    assert fit(mine(), given).answer == "unknown"
+    assert fit(mine(MINE.replace("H100", "H200")), given).answer == "yes"
 
 
 @pytest.mark.parametrize(
