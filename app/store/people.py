@@ -10,7 +10,6 @@ from sqlalchemy import ColumnElement, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.store.engine.connect import (
-    erasing,
     insert_new,
     rows_in_parts,
     rows_with,
@@ -124,8 +123,7 @@ class KeptLogRecord:
 
 def add_kept_log(session: Session, record: KeptLogRecord) -> None:
     """Store a log; its id must be new."""
-    with erasing(session) as connection:
-        connection.execute(insert(KEPT_LOG).values(**asdict(record)))
+    session.connection().execute(insert(KEPT_LOG).values(**asdict(record)))
 
 
 def find_kept_log(session: Session, key: str, now: datetime) -> KeptLogRecord | None:
@@ -140,8 +138,7 @@ def delete_kept_log(session: Session, key: str, delete_key: str | None) -> bool:
     With None, which only the operator may pass, the key is not checked.
     """
     is_it = (_LOG.id == key) & (delete_key is None or _LOG.delete_key == delete_key)
-    with erasing(session) as connection:
-        return connection.execute(delete(KEPT_LOG).where(is_it)).rowcount > 0
+    return session.connection().execute(delete(KEPT_LOG).where(is_it)).rowcount > 0
 
 
 def purge_kept_logs(session: Session, now: datetime, *, is_sure: bool = False) -> int:
@@ -152,8 +149,7 @@ def purge_kept_logs(session: Session, now: datetime, *, is_sure: bool = False) -
     """
     newest = select(func.max(_LOG.expires_at)).scalar_subquery()
     is_over = (_LOG.expires_at <= now) & (is_sure or newest > now - LATE)
-    with erasing(session) as connection:
-        return connection.execute(delete(KEPT_LOG).where(is_over)).rowcount
+    return session.connection().execute(delete(KEPT_LOG).where(is_over)).rowcount
 
 
 def sum_kept_logs(

@@ -91,7 +91,7 @@ class Store:
         """Remove deleted content from SQLite's files too; on PostgreSQL, vacuuming does so.
 
         Args:
-            compact: rewrite the file, for rows deleted without `erasing`; takes as long as a backup.
+            compact: also rewrite the file without its free pages; takes as long as a backup.
         """
         file = sqlite_file(str(self.engine.url))
         if file is None:

@@ -13,12 +13,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import structlog
-from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError, StoreError
 from app.knowledge.indexing.batches import derive_changed
-from app.store.derived.issue_vectors import forget_vector
-from app.store.derived.model_replies import forget_replies
 from app.store.derived.readings import purge_orphans
 from app.store.engine.connect import take_turn
 from app.store.engine.sqlite_file import sqlite_file
@@ -89,7 +86,7 @@ def forget_issue(store: Store, repo: str, number: int, *, keep_out: bool) -> Non
     """
     with store.unit_of_work() as session:
         repo_id = find_repository(session, repo)
-        if not _take_down(session, repo_id, number, keep_out=keep_out):
+        if not take_down(session, repo_id, number, keep_out=keep_out):
             raise NotFoundError(f"#{number} of {repo} is not stored: there is nothing to forget")
     derive_changed(store, repo, [number])
     _purge_derived(store)
@@ -118,21 +115,15 @@ def keep_out(store: Store, issues: Sequence[tuple[str, int]]) -> int:
         new = sorted({*issues} - {*all_kept_out(session)})
         for repo, number in new:
             repo_id = add_repository(session, repo)
-            if not _take_down(session, repo_id, number, keep_out=True):
+            if not take_down(session, repo_id, number, keep_out=True):
                 url = f"https://github.com/{repo}/issues/{number}"
                 save_issues(session, repo_id, [IssueRecord(number, "", "", "closed", url)])
-                _take_down(session, repo_id, number, keep_out=True)
+                take_down(session, repo_id, number, keep_out=True)
     for repo in dict.fromkeys(repo for repo, _ in new):
         derive_changed(store, repo, [number for of, number in new if of == repo])
     if new:
         _purge_derived(store)
     return len(new)
-
-
-def _take_down(session: Session, repo_id: int, number: int, *, keep_out: bool) -> bool:
-    forget_replies(session, repo_id, number)
-    forget_vector(session, repo_id, number)
-    return take_down(session, repo_id, number, keep_out=keep_out)
 
 
 def _purge_derived(store: Store) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from app.store.derived.search_index import Key, numbers_by_repository
-from app.store.engine.connect import delete_with, erasing, rows_with, sql_rows, upsert
+from app.store.engine.connect import rows_with, sql_rows, upsert
 from app.store.tables import ISSUE_VECTOR
 
 _TABLE = ISSUE_VECTOR.c
@@ -43,8 +43,7 @@ def save_vectors(session: Session, repo_id: int, model: str, vectors: Sequence[I
     """Insert or replace the vectors of these issues."""
     now = datetime.now(UTC)
     rows = [{"repo_id": repo_id, "model": model, "checked_at": now, **asdict(item)} for item in vectors]
-    with erasing(session):
-        upsert(session, ISSUE_VECTOR, rows, keys=("repo_id", "number"))
+    upsert(session, ISSUE_VECTOR, rows, keys=("repo_id", "number"))
 
 
 def unembedded_numbers(session: Session, repo_id: int, model: str) -> list[int]:
@@ -89,9 +88,3 @@ def find_vectors(session: Session, keys: Sequence[Key], model: str) -> dict[Key,
 def count_vectors(session: Session, repo_id: int) -> Mapping[str, int]:
     query = "SELECT model, count(*) FROM issue_vector WHERE repo_id = :repo_id GROUP BY model"
     return dict(sql_rows(session, query, repo_id=repo_id))
-
-
-def forget_vector(session: Session, repo_id: int, number: int) -> None:
-    """Delete the vector of an issue whose text is taken down."""
-    with erasing(session):
-        delete_with(session, repo_id, _TABLE.number, [number])

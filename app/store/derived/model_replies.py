@@ -13,7 +13,7 @@ from typing import Any, Literal
 from sqlalchemy import tuple_, update
 from sqlalchemy.orm import Session
 
-from app.store.engine.connect import delete_with, erasing, sql_rows, upsert
+from app.store.engine.connect import sql_rows, upsert
 from app.store.github.presence import UNREAD, mark_unread
 from app.store.tables import MODEL_REPLY
 
@@ -77,8 +77,7 @@ def save_replies(session: Session, repo_id: int, replies: Sequence[ModelReply]) 
         | {"reasons": dict(item.reasons or {})}
         for item in replies
     ]
-    with erasing(session):
-        upsert(session, MODEL_REPLY, rows, keys=_KEYS)
+    upsert(session, MODEL_REPLY, rows, keys=_KEYS)
     mark_unread(session, repo_id, [item.number for item in replies if item.outcome == "complete"])
 
 
@@ -171,9 +170,3 @@ def tokens_today(session: Session) -> int:
     query = "SELECT sum(prompt_tokens + reply_tokens) FROM model_reply WHERE replied_at >= :since"
     found = sql_rows(session, query, since=midnight)
     return int(found[0][0] or 0)
-
-
-def forget_replies(session: Session, repo_id: int, number: int) -> None:
-    """Delete all replies on an issue whose text is taken down."""
-    with erasing(session):
-        delete_with(session, repo_id, _TABLE.number, [number])

@@ -11,7 +11,7 @@ import os
 import socket
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -193,6 +193,7 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
         "foreign_keys=ON",
         f"cache_size=-{CACHE_KIB}",
         "temp_store=MEMORY",
+        "secure_delete=ON",  # overwrites what is deleted: people may ask for it
         f"mmap_size={MAPPED_BYTES}",
     )
     try:
@@ -350,20 +351,6 @@ def upsert(session: Session, table: Table, rows: Sequence[Mapping[str, Any]], *,
     )
     for start in range(0, len(rows), ROWS_PER_STATEMENT):
         session.connection().execute(action, list(rows[start : start + ROWS_PER_STATEMENT]))
-
-
-@contextmanager
-def erasing(session: Session) -> Iterator[Connection]:
-    """Yield the connection with SQLite's secure_delete on, so that freed space is overwritten.
-
-    Use it for every write to a table with content that people may delete, as SQLite moves rows on any write.
-    """
-    connection = session.connection()
-    if is_sqlite(connection):
-        connection.exec_driver_sql("PRAGMA secure_delete=ON")
-    yield connection
-    if is_sqlite(connection):
-        connection.exec_driver_sql("PRAGMA secure_delete=OFF")
 
 
 def take_turn(transaction: Session | Connection) -> None:

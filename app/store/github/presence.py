@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from sqlalchemy import delete, exists, or_, select, update
+from sqlalchemy import exists, or_, select, update
 from sqlalchemy.orm import Session
 
-from app.store.engine.connect import KEYS_PER_QUERY, erasing, rows_in_parts, take_turn
+from app.store.engine.connect import KEYS_PER_QUERY, delete_with, rows_in_parts, take_turn
 from app.store.records import GITHUB
-from app.store.tables import COMMENT, ISSUE, READING, REPOSITORY
+from app.store.tables import COMMENT, ISSUE, ISSUE_VECTOR, MODEL_REPLY, READING, REPOSITORY
 
 UNREAD = "unread"
 """Stored instead of a rules version for issues that must be read again."""
@@ -42,28 +42,27 @@ def mark_gone(session: Session, kind: Kind, repo_id: int, key: int, reason: str 
 
 
 def take_down(session: Session, repo_id: int, number: int, *, keep_out: bool) -> bool:
-    """Delete the texts of an issue and its comments, but not its derived facts; True if it was stored.
+    """Delete an issue's texts, comments, model replies and vector, but not its facts; True if it was stored.
 
     Args:
         keep_out: do not let a sync, delivery or import store it again.
     """
     take_turn(session)
-    with erasing(session) as connection:
-        is_its = (COMMENT.c.repo_id == repo_id) & (COMMENT.c.issue_number == number)
-        connection.execute(delete(COMMENT).where(is_its))
-        values: dict[str, Any] = {
-            "title": TAKEN_DOWN,
-            "body": "",
-            "author": None,
-            "author_association": None,
-            "labels": [],
-            "raw": None,
-            "updated_at": None,
-            "gone_at": datetime.now(UTC),
-            "gone_reason": KEPT_OUT if keep_out else TAKEN_DOWN,
-        }
-        is_it = (ISSUE.c.repo_id == repo_id) & (ISSUE.c.number == number)
-        found = connection.execute(update(ISSUE).where(is_it).values(values)).rowcount > 0
+    for column in (COMMENT.c.issue_number, MODEL_REPLY.c.number, ISSUE_VECTOR.c.number):
+        delete_with(session, repo_id, column, [number])
+    values: dict[str, Any] = {
+        "title": TAKEN_DOWN,
+        "body": "",
+        "author": None,
+        "author_association": None,
+        "labels": [],
+        "raw": None,
+        "updated_at": None,
+        "gone_at": datetime.now(UTC),
+        "gone_reason": KEPT_OUT if keep_out else TAKEN_DOWN,
+    }
+    is_it = (ISSUE.c.repo_id == repo_id) & (ISSUE.c.number == number)
+    found = session.connection().execute(update(ISSUE).where(is_it).values(values)).rowcount > 0
     mark_unread(session, repo_id, [number])
     return found
 
