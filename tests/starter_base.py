@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from app.knowledge.indexing.batches import load_starter_set
-from app.store.backup.copy import copy_base
+from app.store.backup.copy import copy_database
 from app.store.schema import migrate
 from app.store.session import Store, open_store
 
@@ -52,5 +52,5 @@ def _make(folder: Path) -> Path:
 def put_cards(store: Store) -> None:
     """The starter cards, copied into a migrated, empty archive."""
     cards = open_store(f"sqlite:///{starter_file()}")
-    copy_base(cards, store)
+    copy_database(cards, store)
     cards.close()

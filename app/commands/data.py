@@ -1,4 +1,4 @@
-"""`triage sync`, `import`, `reextract` and `read`: what brings rows into a base, or has them read again."""
+"""`triage sync`, `import`, `reextract` and `read`: store rows, and derive facts from them."""
 
 from __future__ import annotations
 

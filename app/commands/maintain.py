@@ -1,4 +1,4 @@
-"""`triage backup`, `restore`, `copy` and `doctor`: what keeps a base whole."""
+"""`triage backup`, `restore`, `copy` and `doctor`: keep a database safe."""
 
 from __future__ import annotations
 
@@ -67,30 +67,30 @@ def restore(
     from app.store.session import open_store
     from app.terminal.progress import progress
 
-    base = current_settings().database_url
-    forgotten = _kept_out(base)
+    url = current_settings().database_url
+    forgotten = _kept_out(url)
     with progress() as report:
         if path.startswith(("http://", "https://")):
-            _, restored = restore_snapshot(path, base, report, force=force)
+            _, restored = restore_snapshot(path, url, report, force=force)
         else:
-            restored = put_back(Path(path), base, report, force=force)
+            restored = put_back(Path(path), url, report, force=force)
     say(f"{sum(restored.rows.values()):,} rows are back, checked")
     if forgotten:
-        with closing(open_store(base)) as store:
+        with closing(open_store(url)) as store:
             again = keep_out(store, forgotten)
-        say(f"{plural(again, 'issue')} that the base before kept out: taken down here too")
+        say(f"{plural(again, 'issue')} that the replaced database kept out: taken down here too")
     if restored.aside is not None:
         say(f"what was there before is kept as {restored.aside}")
 
 
-def _kept_out(base: str) -> list[tuple[str, int]]:
-    """What the base that is replaced keeps out: an older backup may still hold its text."""
+def _kept_out(url: str) -> list[tuple[str, int]]:
+    """Return the issues that the database to be replaced keeps out, as an older backup may contain them."""
     from app.knowledge.operations.retention import kept_out
 
     try:
-        return kept_out(base)
+        return kept_out(url)
     except StoreError as error:
-        say(f"what was taken down with --keep-out may come back: the base before is unreadable ({error})")
+        say(f"what was taken down with --keep-out may come back: the old database is unreadable ({error})")
         return []
 
 
@@ -100,7 +100,7 @@ def copy(
 ) -> None:
     """Copy a database to another engine or place and verify it; the source stays and may be in use."""
     from app.config import database_address
-    from app.store.backup.copy import copy_base
+    from app.store.backup.copy import copy_database
     from app.store.engine.sqlite_file import sqlite_file
     from app.store.session import open_store
     from app.terminal.progress import progress
@@ -115,7 +115,7 @@ def copy(
     if file is not None and not file.exists():
         raise ConfigError(f"--from: there is no file {file}")
     with closing(open_store(source)) as old, closing(open_store(target)) as new, progress() as report:
-        copied = copy_base(old, new, report)
+        copied = copy_database(old, new, report)
     say(f"{sum(copied.values()):,} rows in {len(copied)} tables are copied; row counts agree")
 
 

@@ -1,4 +1,4 @@
-"""`triage up`, `serve` and `migrate`: set a base up and serve it."""
+"""`triage up`, `serve` and `migrate`: set up a database and serve it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ _THREE_WAYS = (
 
 
 def _start_with(settings: Settings, url: str) -> None:
-    """Fill a base that holds no more than the starter set with a snapshot."""
+    """Replace a database that holds no more than the starter set by a snapshot."""
     from app.knowledge.freshness import overview
     from app.remote.snapshot import restore_snapshot
     from app.store.engine.sqlite_file import sqlite_file

@@ -1,4 +1,4 @@
-"""`triage status`, `digest`, `upgrade` and `bench`: how a base is, what a week or an upgrade brings."""
+"""`triage status`, `digest`, `upgrade` and `bench`: the state of a database, a week or an upgrade."""
 
 import json
 from pathlib import Path

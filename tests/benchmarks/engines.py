@@ -19,7 +19,7 @@ from sqlalchemy import event
 
 from app.bench.run import BenchQuery
 from app.knowledge.diagnosis.diagnose import diagnose
-from app.store.backup.copy import copy_base
+from app.store.backup.copy import copy_database
 from app.store.session import Store, open_store
 from tests.benchmarks.asking import HEAD, ask_in_turn
 from tests.benchmarks.libraries import rewritten_logs
@@ -72,7 +72,7 @@ def other_engine(one: Store, to: str | None, beside: str | None) -> Iterator[Sto
         other = open_store(beside or to or (server.new_database() if server else ""))
         if not beside:
             began = time.perf_counter()
-            rows = sum(summed.rows for summed in copy_base(one, other).values())
+            rows = sum(copy_database(one, other).values())
             print(f"copied and checked {rows:,} rows in {time.perf_counter() - began:.1f} s")
         yield other
         other.close()

@@ -80,7 +80,7 @@ def test_what_was_taken_down_for_good_does_not_come_back_with_an_old_backup(tria
     assert triage("forget", "11", "--keep-out", TRIAGE_REPO=REPO).returncode == 0
 
     done = triage("restore", "base.backup", "--force")
-    assert "1 issue that the base before kept out: taken down here too" in done.stderr
+    assert "1 issue that the replaced database kept out: taken down here too" in done.stderr
     with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
         row = connection.execute("SELECT title, body FROM issue WHERE number = 11").fetchone()
     assert row == ("taken down", "")
@@ -93,7 +93,7 @@ def test_a_base_is_copied_to_the_other_engine_and_back(
     there = triage("copy", "--from", url, "--to", server)
     assert (there.returncode, "row counts agree" in there.stderr) == (0, True)
     again = triage("copy", "--from", url, "--to", server)
-    assert (again.returncode, "has rows; name an empty base" in one_line(again)) == (1, True)
+    assert (again.returncode, "has rows; name an empty database" in one_line(again)) == (1, True)
     back = triage("copy", "--from", server, "--to", "sqlite:///back.db")
     assert (back.returncode, (tmp_path / "back.db").exists()) == (0, True)
 

@@ -13,7 +13,7 @@ from app.bench.cases import find_logs, load_pinned, read_texts
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.paths import cards_dir
 from app.starter.card import read_cards
-from app.store.backup.copy import copy_base
+from app.store.backup.copy import copy_database
 from app.store.session import Store
 from ingest.importer import import_paths
 from tests.benchmarks.rewrite import rewrite, ways_of
@@ -42,7 +42,7 @@ def test_both_engines_answer_the_logs_of_the_cards_alike(
     sqlite_store: Store, postgresql_store: Store
 ) -> None:
     put_cards(sqlite_store)
-    copy_base(sqlite_store, postgresql_store)
+    copy_database(sqlite_store, postgresql_store)
     logs = [
         rewrite(card.log, card.number, "kubernetes") for card in read_cards(cards_dir())[::SHARE] if card.log
     ]
@@ -70,7 +70,7 @@ def test_both_engines_answer_pinned_logs_alike(
     path = tmp_path / "issues.jsonl"
     path.write_text("".join(corpus_part(shared)), encoding="utf-8")
     import_paths(sqlite_store, [path], REPO, kind="issues")
-    copy_base(sqlite_store, postgresql_store)
+    copy_database(sqlite_store, postgresql_store)
     found = find_logs(read_texts(sqlite_store, REPO), load_pinned().cases).logs[:LOGS]
     logs = [rewrite(log, seed, form) for case, log in found for form, seed in ways_of(case.number, log)[:1]]
 

@@ -25,7 +25,7 @@ from app.store.engine.health import (
     Finding,
     a_fault,
     an_advice,
-    check_base,
+    check_derived,
     check_repository,
     engine_version,
     examine_engine,
@@ -111,7 +111,7 @@ def _examine_store(settings: Settings, store: Store, looked: list[str]) -> Itera
             looked.append(words)
             yield from findings
         looked.append("index: a sample of terms")
-        yield from check_base(session)
+        yield from check_derived(session)
         for repo in settings.repo:
             yield from _examine_repository(session, store, repo, looked)
         overdue, _ = sum_kept_logs(session, expired_before=datetime.now(UTC) - OVERDUE)

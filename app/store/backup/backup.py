@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from app.errors import StoreError
-from app.store.backup.copy import NOT_COPIED, Report, copy_base, copy_rows, find_filled, no_report
+from app.store.backup.copy import NOT_COPIED, Report, copy_database, copy_rows, find_filled, no_report
 from app.store.engine.sqlite_file import OWNER_ONLY, alone_with, opened_file, sqlite_file
 from app.store.schema import current_revision, migrate
 from app.store.session import Store, open_store
@@ -51,8 +51,8 @@ def back_up(store: Store, path: Path, report: Report = no_report, *, force: bool
     file = sqlite_file(store.engine.url.render_as_string(hide_password=False))
     with _draft_beside(path) as draft:
         if file is not None:
-            with opened_file(file) as base:
-                base.execute("VACUUM INTO ?", (str(draft),))
+            with opened_file(file) as database:
+                database.execute("VACUUM INTO ?", (str(draft),))
         else:
             with _opened(draft) as copy:
                 migrate(copy, schema)
@@ -130,13 +130,13 @@ def restore(path: Path, url: str, report: Report = no_report, *, force: bool = F
     with closing(open_store(url)) as target:
         if not force and (filled := _filled_table(target)):
             raise StoreError(
-                f"the base has rows (in {filled}): `triage backup` keeps them, --force replaces them"
+                f"the database has rows (in {filled}): `triage backup` keeps them, --force replaces them"
             )
         with tempfile.TemporaryDirectory(prefix="triage-restore-") as folder:
             copy = Path(folder) / "backup.db"
             _copy_migrated(path, copy)
             with _opened(copy) as source:
-                copy_base(source, target, report, replacing=force)
+                copy_database(source, target, report, replacing=force)
     return Restored(rows, None)
 
 

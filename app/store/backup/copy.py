@@ -42,7 +42,7 @@ def no_report(_step: CopyStep) -> None:
     """Ignore progress."""
 
 
-def copy_base(
+def copy_database(
     source: Store, target: Store, report: Report = no_report, *, replacing: bool = False
 ) -> dict[str, int]:
     """Copy all rows into an empty database, creating its schema if it has none.
@@ -78,7 +78,7 @@ def _check_schema(store: Store, name: str) -> None:
 def copy_rows(
     source: Store, target: Store, report: Report = no_report, *, replacing: bool = False
 ) -> dict[str, int]:
-    """Like `copy_base`, without schema checks or lock: both must have the same schema."""
+    """Like `copy_database`, without schema checks or lock: both must have the same schema."""
     with source.reading() as reading, target.unit_of_work(changes=None) as writing:
         old, new = reading.connection(), writing.connection()
         tables = tables_in(old)
@@ -86,7 +86,7 @@ def copy_rows(
         if replacing:
             empty_tables(new, names[::-1])
         elif filled := find_filled(new):
-            raise StoreError(f"the target is not empty: its table {filled} has rows; name an empty base")
+            raise StoreError(f"the target is not empty: its table {filled} has rows; name an empty database")
         wanted, done = count_rows(old, tables), 0
         for table in tables:
             for rows in _read_rows(old, table):

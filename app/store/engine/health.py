@@ -150,11 +150,11 @@ def examine_file(path: Path, *, keeps_logs: bool) -> tuple[str, list[Finding]]:
     size, free = (f"{size / MIB:,.0f} MiB" for size in (file.st_size, free_bytes))
     findings = []
     if free_bytes < max(FREE_BYTES_MIN, file.st_size // 5):
-        do = "free some, or move the base: `triage copy`"
-        findings.append(a_fault("disk", f"{free} are free beside a base of {size}", do))
+        do = "free some, or move the database: `triage copy`"
+        findings.append(a_fault("disk", f"{free} are free beside a database of {size}", do))
     if wal_bytes > max(WAL_BYTES_MAX, file.st_size):
         fault = f"it has grown to {wal_bytes / MIB:,.0f} MiB: some reader does not end"
-        findings.append(an_advice("write-ahead log", fault, "restart the processes that use the base"))
+        findings.append(an_advice("write-ahead log", fault, "restart the processes that use the database"))
     closed = f"chmod o-rwx {path}"
     if file.st_mode & 0o002:
         findings.append(a_fault("database file", "every user of this machine may write it", closed))
@@ -191,7 +191,7 @@ _IN_NO_CLUSTER = _READ_WITHOUT.format(table="cluster_member") + (
 )
 
 
-def check_base(session: Session) -> Iterator[Finding]:
+def check_derived(session: Session) -> Iterator[Finding]:
     """Find derived data that is inconsistent with its sources."""
     for thing, query, fault in (
         ("search index", _WRONG_COUNT, f"of {TERMS} terms have a wrong number of issues"),

@@ -133,12 +133,12 @@ def _lock_advisory(engine: Engine, purpose: Purpose) -> Callable[[], None] | Non
         return held.pop_all().close
 
 
-def _lock_file(base: str | None, purpose: Purpose) -> Callable[[], None] | None:
-    if not base or base == ":memory:":  # private to this process
+def _lock_file(database: str | None, purpose: Purpose) -> Callable[[], None] | None:
+    if not database or database == ":memory:":  # private to this process
         return lambda: None
     until = time.monotonic() + LOOKED_AT_S
     with ExitStack() as held:
-        file = held.enter_context(Path(base + purpose.suffix).open("ab+", buffering=0))
+        file = held.enter_context(Path(database + purpose.suffix).open("ab+", buffering=0))
         while not _has_locked(file, fcntl.LOCK_EX):
             if _name_in(file) or time.monotonic() > until:
                 return None
@@ -163,8 +163,8 @@ def _name_in(file: IO[bytes]) -> str:
     return file.read().decode(errors="replace")
 
 
-def _find_file_holder(base: str | None) -> str | None:
-    path = Path(f"{base}{SYNC.suffix}")
+def _find_file_holder(database: str | None) -> str | None:
+    path = Path(f"{database}{SYNC.suffix}")
     if not path.exists():
         return None
     with path.open("rb", buffering=0) as file:

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from app.errors import SchemaError, StoreError
 from app.store.backup import copy as copying
-from app.store.backup.copy import CopyStep, copy_base, find_filled
+from app.store.backup.copy import CopyStep, copy_database, find_filled
 from app.store.engine.sync_lock import sync_lock
 from app.store.github.issues import add_repository, find_issue, save_issues
 from app.store.schema import current_revision, migrate, newest_revision
@@ -53,7 +53,7 @@ def test_every_row_arrives_on_the_other_engine(
 ) -> None:
     fill(store)
 
-    copied = copy_base(store, target)
+    copied = copy_database(store, target)
 
     assert contents(target) == contents(store)
     assert copied == {name: len(found) for name, found in contents(store).items()}
@@ -64,7 +64,7 @@ def test_every_row_arrives_on_the_other_engine(
 
 def test_json_times_and_odd_letters_arrive_as_they_were(store: Store, target: Store) -> None:
     fill(store)
-    copy_base(store, target)
+    copy_database(store, target)
 
     with store.reading() as ours, target.reading() as theirs:
         assert find_issue(ours, 1, 11) == find_issue(theirs, 1, 11)
@@ -74,7 +74,7 @@ def test_json_times_and_odd_letters_arrive_as_they_were(store: Store, target: St
 
 def test_the_copy_goes_on_counting_where_the_source_stands(store: Store, target: Store) -> None:
     fill(store)
-    copy_base(store, target)
+    copy_database(store, target)
 
     with target.unit_of_work() as session:
         assert add_repository(session, "other/repo") == 2
@@ -92,8 +92,8 @@ def test_a_target_with_rows_is_refused_and_left_alone(store: Store, target: Stor
         add_repository(session, "their/own")
     before = contents(target)
 
-    with pytest.raises(StoreError, match="has rows; name an empty base"):
-        copy_base(store, target)
+    with pytest.raises(StoreError, match="has rows; name an empty database"):
+        copy_database(store, target)
     assert contents(target) == before
 
 
@@ -102,7 +102,7 @@ def test_rows_that_are_there_go_only_when_they_are_to_be_replaced(store: Store, 
     migrate(target)
     fill(target, issues=5)
 
-    copy_base(store, target, replacing=True)
+    copy_database(store, target, replacing=True)
 
     assert contents(target) == contents(store)
 
@@ -115,7 +115,7 @@ def test_a_base_of_another_schema_is_refused(store: Store, target: Store, side: 
         session.connection().execute(text("UPDATE alembic_version SET version_num = '20261121_first_tables'"))
     try:
         with pytest.raises(SchemaError, match=f"{name}: .*`triage migrate`"):
-            copy_base(store, target)
+            copy_database(store, target)
     finally:
         with store.unit_of_work() as session:
             again = {"revision": newest_revision()}
@@ -138,10 +138,10 @@ def test_a_copy_that_is_stopped_leaves_the_target_empty(store: Store, target: St
             raise Stop
 
     with pytest.raises(Stop):
-        copy_base(store, target, stop)
+        copy_database(store, target, stop)
     assert rows(target) is None
 
-    copy_base(store, target)
+    copy_database(store, target)
     assert contents(target) == contents(store)
 
 
@@ -156,7 +156,7 @@ def test_a_copy_that_loses_a_row_is_found_out_and_undone(
 
     monkeypatch.setattr(copying, "insert_rows", lossy)
     with pytest.raises(StoreError):
-        copy_base(store, target)
+        copy_database(store, target)
     assert rows(target) is None
 
 
@@ -171,7 +171,7 @@ def test_writers_go_on_while_their_base_is_copied_as_it_was(store: Store, target
             with store.unit_of_work() as session:
                 save_issues(session, 1, [an_issue(2000 + written)])
 
-    copy_base(store, target, write)
+    copy_database(store, target, write)
 
     assert written > 3
     assert contents(target) == before != contents(store)
@@ -179,7 +179,7 @@ def test_writers_go_on_while_their_base_is_copied_as_it_was(store: Store, target
 
 def test_a_target_that_a_sync_holds_is_refused(store: Store, target: Store) -> None:
     with sync_lock(target.engine), pytest.raises(StoreError, match="a sync is writing to the target"):
-        copy_base(store, target)
+        copy_database(store, target)
 
 
 def test_a_row_that_the_other_engine_cannot_hold_is_told_with_its_table(
@@ -190,7 +190,7 @@ def test_a_row_that_the_other_engine_cannot_hold_is_told_with_its_table(
         session.connection().execute(text("UPDATE repository SET full_name = 'a' || char(0) || 'b'"))
 
     with pytest.raises(StoreError, match="the table repository cannot be written"):
-        copy_base(sqlite_store, postgresql_store)
+        copy_database(sqlite_store, postgresql_store)
     assert rows(postgresql_store) is None
 
 
