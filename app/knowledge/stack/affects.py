@@ -107,6 +107,7 @@ _VENDOR = (
 )
 
 
+NO_GPU = "it names no GPU"
 WORDS_MIN = 12
 """A report without an error and with fewer words than this does not say what fails, or when."""
 _TEMPLATE = pattern(
@@ -149,7 +150,12 @@ def fit(stack: Stack, case: FailureCase, *, is_in_form: bool = False) -> Fit:
     is_like = bool(strong) or weight > MODEL or (weight == MODEL and is_bounded(case))
     if case.facts.failure_kind == "slowdown" and not is_bounded(case):
         signs.append(Fit("unknown", "no release is named that was faster", 0))
-    if open_ones := [sign for sign in signs if sign.answer == "unknown"]:
+    open_ones = [sign for sign in signs if sign.answer == "unknown"]
+    is_of_model = any(sign.reason.startswith("with ") for sign in strong)
+    if is_of_model and case.facts.failure_kind not in OF_SIZE:
+        # The title names the very model: what the report leaves out is no condition that it states.
+        open_ones = [sign for sign in open_ones if sign.reason != NO_GPU]
+    if open_ones:
         # A matching GPU says little if neither a model nor a part of vLLM is named.
         is_named = strong or case.facts.models or case.titled_models
         is_near = bool(is_named and weight >= MODEL) or all(sign.is_near for sign in open_ones)
@@ -404,5 +410,5 @@ def _gpu(stack: Stack, case: FailureCase, is_of_hardware: bool, *, is_of_part: b
         return Fit("no", f"its title names {titled[0]}; yours is {stack.gpu}")
     if not is_of_hardware and (is_of_part or not names or same):
         return None
-    seen = f"it was seen on {same or names[0]}, not on {stack.gpu}" if names else "it names no GPU"
+    seen = f"it was seen on {same or names[0]}, not on {stack.gpu}" if names else NO_GPU
     return Fit("unknown", seen, STRONG if names and is_of_hardware else LEFT_OUT)

@@ -33,7 +33,7 @@ _FILTERS: tuple[Callable[..., Any], ...] = (
     *(words.age, words.day, words.rfc3339, words.stamp),
     *(words.fix_advice, words.fix_sign, words.range_words, words.version),
     *(shade, alone),
-    *(words.listed, words.percent, words.share, words.unmarked),
+    *(words.listed, words.percent, words.share, words.heading, words.unmarked),
 )
 
 

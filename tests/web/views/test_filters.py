@@ -16,6 +16,7 @@ from app.web.views.filters import (
     age,
     fix_advice,
     fix_sign,
+    heading,
     percent,
     plural,
     range_words,
@@ -124,3 +125,17 @@ def test_a_name_is_cut_to_its_tile() -> None:
 
 def test_shades_rise_from_none_to_the_most() -> None:
     assert [shade(value, 100) for value in (0, 1, 30, 100)] == [0, 1, 3, SHADES]
+
+
+@pytest.mark.parametrize(
+    ("title", "plain"),
+    [
+        ("Running **Qwen2.5-VL** with `--dtype half` fails", "Running Qwen2.5-VL with --dtype half fails"),
+        ("``x``: `a` and `b`", "x: a and b"),
+        ("f(**kwargs) and g(**kwargs) lose __init__", "f(**kwargs) and g(**kwargs) lose __init__"),
+        ("ValueError | `x` is <n>, not `y", "ValueError | x is <n>, not `y"),
+        ("2 ** 3 ** 4", "2 ** 3 ** 4"),
+    ],
+)
+def test_a_heading_has_no_marks_of_code_or_bold_text(title: str, plain: str) -> None:
+    assert heading(title) == plain
