@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sqlalchemy.orm import Session
 
 from app.extract.facts import Regression
-from app.store.engine.connect import joined, sql_rows
+from app.store.engine.connect import joined, parse_joined, sql_rows
 from app.store.records import CARD
 
 Numbers = npt.NDArray[np.int64]
@@ -30,14 +30,15 @@ def numbers_by_state(session: Session, repo_id: int, *, since: datetime | None =
     """Return issue numbers by state; with `since`, only issues opened at or after it."""
     later = "" if since is None else "AND created_at >= :since"
     bound: dict[str, Any] = {} if since is None else {"since": since}
-    query = f"SELECT state, {_joined_numbers(session)} FROM issue WHERE {_LISTED} {later} GROUP BY state"
-    return {state: _numbers(text) for state, text in sql_rows(session, query, repo_id=repo_id, **bound)}
+    numbers = joined(session, "DISTINCT number")
+    query = f"SELECT state, {numbers} FROM issue WHERE {_LISTED} {later} GROUP BY state"
+    return {state: parse_joined(text) for state, text in sql_rows(session, query, repo_id=repo_id, **bound)}
 
 
 def numbers_updated(session: Session, repo_id: int, since: datetime) -> Numbers:
     """Return the issues updated at or after a time."""
-    query = f"SELECT {_joined_numbers(session)} FROM issue WHERE {_LISTED} AND updated_at >= :since"
-    return _numbers(sql_rows(session, query, repo_id=repo_id, since=since)[0][0])
+    query = f"SELECT {joined(session, 'DISTINCT number')} FROM issue WHERE {_LISTED} AND updated_at >= :since"
+    return parse_joined(sql_rows(session, query, repo_id=repo_id, since=since)[0][0])
 
 
 def numbers_by(session: Session, repo_id: int, column: OrderColumn) -> Numbers:
@@ -49,11 +50,12 @@ def numbers_by(session: Session, repo_id: int, column: OrderColumn) -> Numbers:
 
 def numbers_labelled(session: Session, repo_id: int, label: str) -> Numbers:
     """Return the issues with a label, compared case-insensitively."""
-    query = f"SELECT CAST(labels AS text), {_joined_numbers(session)} FROM issue WHERE {_LISTED} GROUP BY 1"
+    numbers = joined(session, "DISTINCT number")
+    query = f"SELECT CAST(labels AS text), {numbers} FROM issue WHERE {_LISTED} GROUP BY 1"
     wanted = label.casefold()
     rows = sql_rows(session, query, repo_id=repo_id)
-    parts = [_numbers(text) for labels, text in rows if wanted in map(str.casefold, json.loads(labels))]
-    return np.concatenate(parts) if parts else _numbers(None)
+    parts = [parse_joined(text) for labels, text in rows if wanted in map(str.casefold, json.loads(labels))]
+    return np.concatenate(parts) if parts else parse_joined(None)
 
 
 def numbers_by_value(
@@ -62,12 +64,12 @@ def numbers_by_value(
     """Yield (field, lowercase value, issue numbers) for every value of these fields."""
     # One query per field lets SQLite group by index order without sorting.
     query = f"""
-        SELECT value_key, {_joined_numbers(session)} FROM fact
+        SELECT value_key, {joined(session, "DISTINCT number")} FROM fact
         WHERE field = :field AND repo_id = :repo_id GROUP BY value_key
     """
     for field in fields:
         for key, text in sql_rows(session, query, repo_id=repo_id, field=field):
-            yield field, key, _numbers(text)
+            yield field, key, parse_joined(text)
 
 
 def values_in_titles(
@@ -89,16 +91,7 @@ def numbers_by_reading(session: Session, repo_id: int) -> list[ReadingGroup]:
         WHERE repo_id = :repo_id GROUP BY failure_kind, error_type, has_remedy
     """
     rows = sql_rows(session, query, repo_id=repo_id)
-    return [ReadingGroup(kind, error, bool(remedy), _numbers(text)) for kind, error, remedy, text in rows]
-
-
-def _joined_numbers(session: Session) -> str:
-    """Return the SQL for a group's numbers as one text, which is ten times as fast as one row each."""
-    return joined(session, "DISTINCT number")
-
-
-def _numbers(text: str | None) -> Numbers:
-    return np.fromstring(text, dtype=np.int64, sep=",") if text else np.empty(0, dtype=np.int64)
+    return [ReadingGroup(kind, error, bool(remedy), parse_joined(text)) for kind, error, remedy, text in rows]
 
 
 def find_estimated_dates(session: Session, repo_id: int, numbers: Sequence[int]) -> set[int]:

@@ -14,7 +14,7 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.store.engine.connect import delete_with, joined, run_many, sql_rows, take_turn, upsert
+from app.store.engine.connect import delete_with, joined, parse_joined, run_many, sql_rows, take_turn, upsert
 from app.store.session import remembered
 from app.store.tables import POSTING, PROFILE, TERM
 
@@ -115,13 +115,8 @@ def find_frequencies(session: Session, term_ids: Sequence[int]) -> dict[int, int
     # In one row: for each further row the driver releases the GIL and competes with other threads for it.
     columns = f"{joined(session, 'id')}, {joined(session, 'df')}"
     rows = sql_rows(session, f"SELECT {columns} FROM term WHERE df > 0 AND id IN :ids", ids=list(term_ids))
-    ids, counts = (_numbers(packed or "") for packed in rows[0]) if rows else (_NONE, _NONE)
+    ids, counts = map(parse_joined, rows[0]) if rows else (_NONE, _NONE)
     return dict(zip(ids.tolist(), counts.tolist(), strict=True))
-
-
-def _numbers(packed: str) -> np.ndarray:
-    """Parse the comma-separated numbers that `joined` returns."""
-    return np.fromstring(packed, dtype=np.int64, sep=",")
 
 
 def find_common(session: Session, *, least: int) -> dict[int, int]:
@@ -140,7 +135,7 @@ def find_postings(session: Session, term_ids: Sequence[int]) -> np.ndarray:
     rows = sql_rows(session, query, ids=list(term_ids))
     heads = np.array([row[:2] for row in rows], dtype=np.int64).reshape(-1, 2)
     counts = [row[2].count(",") + 1 for row in rows]
-    numbers = _numbers(",".join(row[2] for row in rows))
+    numbers = parse_joined(",".join(row[2] for row in rows))
     return np.column_stack([np.repeat(heads, counts, axis=0), numbers])
 
 

@@ -18,6 +18,8 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 from sqlalchemy import (
     URL,
     Column,
@@ -297,33 +299,32 @@ def sql_rows(session: Session, query: str, *, times: Sequence[str] = (), **value
             query = query.replace(f"IN :{name}", f"= ANY(:{name})")
         if value == []:
             return []
+    statement = text(query).bindparams(*dates)
+    if times:
+        typed = statement.columns(**dict.fromkeys(times, UtcDateTime()))
+        return [tuple(row) for row in connection.execute(typed, values)]
     if is_sqlite(connection) and not dates:  # named parameters go to the driver: halves a short query's time
         result = connection.exec_driver_sql(query, values)
     else:
-        result = connection.execute(text(query).bindparams(*dates), values)
+        result = connection.execute(statement, values)
     # The driver's own tuples: wrapping many rows costs more than the query.
     rows = list(result.cursor.fetchall()) if result.cursor is not None else []
-    places = [at for at, name in enumerate(result.keys()) if name in times] if times else []
     result.close()
-    return [_with_times(row, places) for row in rows] if places else rows
-
-
-def _with_times(row: Sequence[Any], places: Sequence[int]) -> tuple[Any, ...]:
-    """Return the row with UTC datetimes at these positions; SQLite returns them as text without a zone."""
-    values = list(row)
-    for at in places:
-        value = values[at]
-        if isinstance(value, str):
-            values[at] = datetime.fromisoformat(f"{value}+00:00")
-        elif value is not None:
-            values[at] = value.astimezone(UTC)
-    return tuple(values)
+    return rows
 
 
 def joined(session: Session, column: str) -> str:
-    """Return the SQL aggregate that joins an integer column's values with commas."""
+    """Return the SQL aggregate that joins an integer column's values with commas, for `parse_joined`.
+
+    One text for a group is up to ten times as fast as one row for each of its numbers.
+    """
     is_file = is_sqlite(session.connection())
     return f"group_concat({column})" if is_file else f"string_agg({column}::text, ',')"
+
+
+def parse_joined(numbers: str | None) -> npt.NDArray[np.int64]:
+    """Parse the text that `joined` selects; it is None for no rows."""
+    return np.fromstring(numbers or "", dtype=np.int64, sep=",")
 
 
 def run_many(session: Session, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
