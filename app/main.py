@@ -47,7 +47,7 @@ from app.web.routes import (
 from app.web.routes.report import Fetcher, FetchIssue
 from app.web.routes.webhooks import Intake, TakeDelivery
 from ingest.one_issue import FetchForVisitors
-from ingest.webhook import take_delivery
+from ingest.webhook import process_delivery
 
 Background = Callable[[threading.Event], object]
 
@@ -80,7 +80,7 @@ def create_app(
     store: Store | None = None,
     *,
     background: Background | None = None,
-    take: TakeDelivery = take_delivery,
+    take: TakeDelivery = process_delivery,
     fetch: FetchIssue | None = None,
 ) -> FastAPI:
     """Create the application.

@@ -31,7 +31,7 @@ _LOST = frozenset({"deleted", "transferred"})
 _UNPUBLISHED = frozenset({"deleted", "unpublished"})
 
 
-def take_delivery(
+def process_delivery(
     store: Store, repos: Sequence[str], event: str, payload: Any, *, delivery_id: str
 ) -> Outcome:
     """Store a delivery's rows together with its id, then derive the issue's facts again.

@@ -16,7 +16,7 @@ import typer
 from app.commands.ask import ReportOption, UrlOption
 from app.errors import TriageError
 from app.terminal import say
-from app.terminal.passing import CHECK_S, Tail, end_alike, pass_on, run_command
+from app.terminal.passing import CHECK_S, Tail, exit_like_command, pass_on, run_command
 
 HANG_S = 20.0
 """A command that is still running this long after a fatal error is assumed to hang."""
@@ -52,7 +52,7 @@ def run(
         if on_crash:
             hook = ["/bin/sh", "-c", on_crash, "sh", str(end.code)]
             subprocess.run(hook, input=tail.read(), stdout=sys.stderr.fileno(), check=False)
-    raise typer.Exit(end_alike(end.code))
+    raise typer.Exit(exit_like_command(end.code))
 
 
 def watch(url: UrlOption = None, report: ReportOption = None) -> None:

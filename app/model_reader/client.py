@@ -43,7 +43,7 @@ class ReaderClient(ModelServer):
             ReaderError: the server does not answer, or rejects all requests.
         """
         shape = {"name": "report", "schema": schema(), "strict": True}
-        status, found = self._patiently(
+        status, found = self._request(
             "chat/completions",
             {
                 "model": model.name,

@@ -101,7 +101,7 @@ class ModelServer:
         Raises:
             ReaderError: the server cannot be reached, or does not serve the model.
         """
-        found = self._patiently("models", None, attempts=min(self._attempts, 3))[1].get("data")
+        found = self._request("models", None, attempts=min(self._attempts, 3))[1].get("data")
         rows = [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
         names = [str(row.get("id")) for row in rows]
         if not names or (self._model is not None and self._model not in names):
@@ -123,16 +123,16 @@ class ModelServer:
             self._was_lost.clear()
         return is_other
 
-    def _patiently(
+    def _request(
         self, path: str, body: dict[str, Any] | None, *, attempts: int
     ) -> tuple[int, dict[str, Any]]:
-        def may_pass(error: Exception) -> bool | float:
+        def is_transient(error: Exception) -> bool | float:
             if not isinstance(error, _TransientError):
                 return False
             return True if error.wait_s is None else min(error.wait_s, WAIT_MAX_S)
 
         again = stamina.retry(
-            on=may_pass,
+            on=is_transient,
             attempts=attempts,
             timeout=None,
             wait_initial=self._wait_initial_s,
@@ -140,11 +140,11 @@ class ModelServer:
             wait_jitter=self._wait_initial_s / 2,
         )
         try:
-            return again(self._once)(path, body)
+            return again(self._request_once)(path, body)
         except _TransientError as error:
             raise ReaderError(f"{self.name} does not answer: {error}") from None
 
-    def _once(self, path: str, body: dict[str, Any] | None) -> tuple[int, dict[str, Any]]:
+    def _request_once(self, path: str, body: dict[str, Any] | None) -> tuple[int, dict[str, Any]]:
         """Make one request and return status and JSON; errors that a retry may solve are transient ones."""
         try:
             request = self._http.build_request("POST" if body else "GET", path, json=body)

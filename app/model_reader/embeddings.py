@@ -39,7 +39,7 @@ class Embedder(ModelServer):
             ReaderError: the server does not answer, rejects the request, or now serves another model.
         """
         sent = [redact(text, private=True).text[:TEXT_CHARS] for text in texts]
-        status, found = self._patiently(
+        status, found = self._request(
             "embeddings", {"model": model.name, "input": sent}, attempts=self._attempts
         )
         if status >= 400:

@@ -64,7 +64,7 @@ def _networks(*hosts: str) -> Any:
     return proxies.trusted_hosts
 
 
-class _Gentle:
+class _GracefulTransport:
     """A transport that closes gracefully: it drains the rest of a request first, within a timeout."""
 
     def __init__(self, transport: asyncio.Transport, protocol: TimedProtocol) -> None:
@@ -122,15 +122,15 @@ class TimedProtocol(H11Protocol):
 
     _headers_timer: asyncio.TimerHandle | None = None
     _unread_timer: asyncio.TimerHandle | None = None
-    gentle: _Gentle
+    graceful: _GracefulTransport
     opened_at: float
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the timer for the first headers, and cut a connection if there are too many."""
-        self.gentle = _Gentle(cast("asyncio.Transport", transport), self)
+        self.graceful = _GracefulTransport(cast("asyncio.Transport", transport), self)
         self.opened_at = time.monotonic()
         self.app = self._answer
-        super().connection_made(cast("asyncio.Transport", self.gentle))
+        super().connection_made(cast("asyncio.Transport", self.graceful))
         self._await_headers()
         self._make_room()
 
@@ -151,7 +151,7 @@ class TimedProtocol(H11Protocol):
     def _make_room(self) -> None:
         """Cut one connection if this client, or all clients together, have too many."""
         here = cast("set[TimedProtocol]", self.connections)
-        held = Counter([one.client_key for one in here if not one.gentle.is_cut])
+        held = Counter([one.client_key for one in here if not one.graceful.is_cut])
         is_full = held.total() > self.connections_max
         del held[None]
         most = self.client_key
@@ -159,9 +159,9 @@ class TimedProtocol(H11Protocol):
             if not is_full:
                 return
             most = max(held, key=held.__getitem__, default=None)
-        crowd = [one for one in here if one.client_key == most and not one.gentle.is_cut]
+        crowd = [one for one in here if one.client_key == most and not one.graceful.is_cut]
         waiting = [one for one in crowd if one.waits_for_client] or [self]
-        min(waiting, key=attrgetter("opened_at")).gentle.cut()
+        min(waiting, key=attrgetter("opened_at")).graceful.cut()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Call the app; close the connection after a response sent before the whole body was received."""
@@ -174,7 +174,7 @@ class TimedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Process data unless the connection is closing, and update the headers timer."""
-        if not self.gentle.is_closing():
+        if not self.graceful.is_closing():
             super().data_received(data)
             self._follow()
 
@@ -187,7 +187,7 @@ class TimedProtocol(H11Protocol):
         """Start the timer for unread data, as the buffers are full."""
         super().pause_writing()
         loop = asyncio.get_running_loop()
-        self._unread_timer = loop.call_later(self.unread_timeout_s, self.gentle.cut)
+        self._unread_timer = loop.call_later(self.unread_timeout_s, self.graceful.cut)
 
     def resume_writing(self) -> None:
         """Resume after the client reads."""
@@ -196,7 +196,7 @@ class TimedProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Connection closed by either side."""
-        self.gentle.end()
+        self.graceful.end()
         self._stop_headers_timer()
         self._stop_unread_timer()
         super().connection_lost(exc)
@@ -211,7 +211,7 @@ class TimedProtocol(H11Protocol):
     def _await_headers(self) -> None:
         if self._headers_timer is None:
             loop = asyncio.get_running_loop()
-            self._headers_timer = loop.call_later(self.headers_timeout_s, self.gentle.cut)
+            self._headers_timer = loop.call_later(self.headers_timeout_s, self.graceful.cut)
 
     def _stop_headers_timer(self) -> None:
         if self._headers_timer is not None:

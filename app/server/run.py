@@ -19,7 +19,7 @@ from app.errors import ServerError
 from app.main import create_app, threads_beside
 from app.server.background_sync import Background, background_sync, reading_apart, round_apart
 from app.server.connections import BACKLOG, TimedProtocol, raise_file_limit
-from app.server.workers import Workers, bind, end_on_hangup, end_with_parent, ending_in_peace
+from app.server.workers import Workers, bind, end_on_hangup, end_with_parent, finishing_on_sigterm
 from app.store.schema import check_current
 from app.store.session import open_store
 from app.terminal.events import announce, log_libraries, set_up_logging
@@ -69,7 +69,7 @@ def serve(settings: Settings, *, sync_now: bool) -> None:
     else:
         _prepare()
         end_on_hangup()
-        with ending_in_peace():
+        with finishing_on_sigterm():
             uvicorn.run(create_app(settings, store, background=background), **options)
     announce("stopped: all requests were answered")
 

@@ -151,7 +151,7 @@ class _Ended(BaseException):
 
 
 @contextmanager
-def ending_in_peace() -> Iterator[None]:
+def finishing_on_sigterm() -> Iterator[None]:
     """Let SIGTERM end the `with` block, but not the process, which still prints its last message.
 
     uvicorn finishes the requests in progress, then raises the signal again for the previous handler.

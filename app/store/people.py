@@ -11,10 +11,10 @@ from sqlalchemy.orm import Session
 
 from app.store.engine.connect import (
     insert_new,
+    lock_writers,
     rows_in_parts,
     rows_with,
     sql_rows,
-    take_turn,
     upsert,
 )
 from app.store.records import Pair, pair_of
@@ -45,7 +45,7 @@ def save_judgement(
     session: Session, repo_id: int, a: int, b: int, verdict: Verdict, note: str | None = None
 ) -> tuple[JudgementRecord, bool]:
     """Save a judgement, replacing the pair's active one. Return it, and whether anything changed."""
-    take_turn(session)
+    lock_writers(session)
     low, high = pair_of(a, b)
     is_pair = (_TABLE.c.repo_id == repo_id) & (_TABLE.c.a == low) & (_TABLE.c.b == high)
     former = _find(session, is_pair, _IN_FORCE)
@@ -61,7 +61,7 @@ def save_judgement(
 
 def undo_judgement(session: Session, judgement_id: int) -> JudgementRecord | None:
     """Undo a judgement and return it, or None if the id is unknown. An inactive one is left unchanged."""
-    take_turn(session)
+    lock_writers(session)
     _end(session, judgement_id, datetime.now(UTC), "undone")
     return next(iter(_find(session, _TABLE.c.id == judgement_id)), None)
 

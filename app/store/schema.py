@@ -5,9 +5,9 @@ from sqlalchemy.exc import DBAPIError
 
 from app.errors import SchemaError, StoreError
 from app.paths import migrations_dir
-from app.store.engine.connect import take_turn
+from app.store.engine.connect import lock_writers
 from app.store.engine.errors import explain
-from app.store.engine.sqlite_file import close_to_others, sqlite_file
+from app.store.engine.sqlite_file import restrict_to_owner, sqlite_file
 from app.store.session import Store
 
 
@@ -58,13 +58,13 @@ def migrate(store: Store, revision: str = "head") -> str:
     check_not_newer(store)
     file = sqlite_file(str(store.engine.url))
     if file is not None:
-        close_to_others(file)
+        restrict_to_owner(file)
     config = Config()
     config.set_main_option("script_location", str(migrations_dir()).replace("%", "%%"))
     try:
         with store.engine.execution_options(writes=True).begin() as connection:
             config.attributes["connection"] = connection
-            take_turn(connection)
+            lock_writers(connection)
             scripts = ScriptDirectory.from_config(config)
             current = _revision_on(connection)
             target = None if revision == "base" else scripts.get_revision(revision)

@@ -14,13 +14,13 @@ from sqlalchemy.orm import Session
 from app.errors import StoreError
 from app.store.engine.connect import is_sqlite, open_engine, reader_of, sql_rows, upsert, writer_of
 from app.store.engine.errors import explain
-from app.store.engine.sqlite_file import empty_log, opened_file, sqlite_file
+from app.store.engine.sqlite_file import opened_file, sqlite_file, truncate_wal
 from app.store.tables import SECRET
 
 Answer = TypeVar("Answer")
 Kind = Literal["content", "votes"]
 """"content" is GitHub data and judgements; "votes" are visitors' votes, which few answers depend on."""
-_CACHE = "remembered"
+_CACHE = "cached_query"
 _VERSION = "data of kind "
 
 
@@ -87,7 +87,7 @@ class Store:
         with self.reading() as session:
             return _data_version(session, *kinds)
 
-    def leave_no_trace(self, *, compact: bool = False) -> None:
+    def erase_deleted(self, *, compact: bool = False) -> None:
         """Remove deleted content from SQLite's files too; on PostgreSQL, vacuuming does so.
 
         Args:
@@ -99,7 +99,7 @@ class Store:
         if compact:
             with opened_file(file) as connection:
                 connection.execute("VACUUM")
-        empty_log(file)
+        truncate_wal(file)
 
     def close(self) -> None:
         """Close all connections."""
@@ -115,7 +115,7 @@ def open_store(database_url: str) -> Store:
     return Store(open_engine(database_url))
 
 
-def remembered(session: Session, name: Hashable, ask: Callable[[], Answer]) -> Answer:
+def cached_query(session: Session, name: Hashable, ask: Callable[[], Answer]) -> Answer:
     """Return `ask()`, cached across read-only sessions until content is written.
 
     In a session that writes, `ask` is called every time.

@@ -232,7 +232,7 @@ def _in_foreground() -> bool:
     return False
 
 
-def end_alike(code: int) -> int:
+def exit_like_command(code: int) -> int:
     """Kill this process by the signal that killed the command, or return the command's exit code."""
     if code >= 0:
         return code

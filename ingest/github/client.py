@@ -160,7 +160,7 @@ class _Answer:
     url: httpx.URL
 
 
-class _PassingError(Exception):
+class _TransientGitHubError(Exception):
     """A transient error, worth a retry; its message contains no text from outside."""
 
     def __init__(self, what: str, *, unreachable: bool = False) -> None:
@@ -283,33 +283,33 @@ class GitHubClient:
         url = self.origin.address(target, params)
         tries = 0
 
-        def may_pass(error: Exception) -> bool:
+        def is_transient(error: Exception) -> bool:
             nonlocal tries
             tries += 1
-            return isinstance(error, _PassingError) and (self._reached or tries < FIRST_ATTEMPTS)
+            return isinstance(error, _TransientGitHubError) and (self._reached or tries < FIRST_ATTEMPTS)
 
         def ask() -> tuple[_Answer, Any]:
-            answer = self._past_limits(url, etag)
+            answer = self._send_within_limits(url, etag)
             return answer, self._content(answer, missing_ok=missing_ok)
 
         again = stamina.retry(
-            on=may_pass, attempts=ATTEMPTS, timeout=None, wait_initial=0.1, wait_max=20.0, wait_jitter=0.2
+            on=is_transient, attempts=ATTEMPTS, timeout=None, wait_initial=0.1, wait_max=20.0, wait_jitter=0.2
         )
         try:
             return again(ask)()
-        except _PassingError as error:
+        except _TransientGitHubError as error:
             if error.unreachable:
                 raise UnreachableError(f"GitHub could not be reached at {self.origin}: {error}") from None
             raise GitHubError(
                 f"GitHub does not answer {short_path(url)} ({error}): try again later"
             ) from None
 
-    def _past_limits(self, url: httpx.URL, etag: str | None) -> _Answer:
+    def _send_within_limits(self, url: httpx.URL, etag: str | None) -> _Answer:
         waited = 0.0
         refused = 0
         while True:
-            self.limits.keep_some(self._clock.now())
-            answer = self._past_redirects(url, etag)
+            self.limits.check_reserve(self._clock.now())
+            answer = self._send_through_redirects(url, etag)
             now = self._clock.now()
             wait = read_wait(answer.status, answer.headers, answer.body, now=now, refused=refused)
             if wait is None:
@@ -321,7 +321,7 @@ class GitHubClient:
                 self.on_wait(wait)
             self._clock.sleep(max(wait.until.timestamp() - self._clock.now(), 0.0))
 
-    def _past_redirects(self, url: httpx.URL, etag: str | None) -> _Answer:
+    def _send_through_redirects(self, url: httpx.URL, etag: str | None) -> _Answer:
         asked = url
         for _ in range(MAX_REDIRECTS + 1):
             answer = self._send(asked, etag)
@@ -347,12 +347,12 @@ class GitHubClient:
                             f"GitHub's answer to {short_path(url)} is over {BODY_LIMIT_BYTES >> 20} MiB"
                         )
                     if time.monotonic() > deadline:
-                        raise _PassingError("the answer took too long")
+                        raise _TransientGitHubError("the answer took too long")
         except (httpx.TransportError, httpx.DecodingError) as error:
-            raise _PassingError(_fault_of(error), unreachable=True) from None
+            raise _TransientGitHubError(_fault_of(error), unreachable=True) from None
         except UnicodeError:  # httpx parses redirects itself, and raises on a malformed `xn--` name
             raise GitHubError(f"GitHub's redirect of {short_path(url)} leads away to no address") from None
-        self.limits.take_in(response.headers, self._clock.now())
+        self.limits.update_from(response.headers, self._clock.now())
         return _Answer(response.status_code, response.headers, bytes(body), url)
 
     def _content(self, answer: _Answer, *, missing_ok: bool) -> Any:
@@ -361,7 +361,7 @@ class GitHubClient:
         if status == 304 or (missing_ok and status in {404, 410}):
             return None
         if status >= 500 or status == 408:
-            raise _PassingError(f"status {status}")
+            raise _TransientGitHubError(f"status {status}")
         if status != 200:
             known = {
                 401: "GitHub does not accept the token: check TRIAGE_GITHUB_TOKEN",
@@ -372,4 +372,4 @@ class GitHubClient:
         try:
             return json.loads(answer.body)
         except (ValueError, RecursionError):
-            raise _PassingError("the answer is not JSON") from None
+            raise _TransientGitHubError("the answer is not JSON") from None

@@ -62,7 +62,7 @@ class RequestBudget:
     remaining: int | None = None
     resets_at: datetime | None = None
 
-    def take_in(self, headers: Mapping[str, str], now: float) -> None:
+    def update_from(self, headers: Mapping[str, str], now: float) -> None:
         """Update the state from a response's headers; `now` is the local time in epoch seconds."""
         remaining = _number(headers.get("x-ratelimit-remaining"))
         if remaining is None or remaining > 1e9:
@@ -72,7 +72,7 @@ class RequestBudget:
         self.limit = int(limit) if limit is not None and limit < 1e9 else None
         self.resets_at = None if reset is None else _moment(now + _left(reset, headers, now))
 
-    def keep_some(self, now: float) -> None:
+    def check_reserve(self, now: float) -> None:
         """Prevent a request if only the `kept` ones are left until the next reset.
 
         Raises:

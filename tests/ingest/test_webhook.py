@@ -18,7 +18,7 @@ from app.store.github.sync_state import DELIVERIES_KEPT, find_cursor
 from app.store.records import CommentRecord, IssueRecord
 from app.store.session import Store
 from app.store.tables import metadata
-from ingest.webhook import take_delivery
+from ingest.webhook import process_delivery
 from tests.ingest.conftest import API, REPO, FakeDerive, FakeGitHub, at
 
 REPOS = (REPO, "acme/second")
@@ -62,7 +62,7 @@ class Taker:
     def __call__(self, event: str, payload: Any, key: str | None = None) -> str:
         self.count += 1
         key = key or f"delivery-{self.count}"
-        return take_delivery(self.store, REPOS, event, payload, delivery_id=key)
+        return process_delivery(self.store, REPOS, event, payload, delivery_id=key)
 
     def issue(self, number: int, repo: str = REPO) -> IssueRecord | None:
         with self.store.reading() as session:

@@ -20,7 +20,7 @@ from app.knowledge.issue.relations import RelatedItem, likeness_of, related
 from app.knowledge.issue.report import make_report, report_markdown
 from app.knowledge.issue.view import view_issue
 from app.store.derived.links import find_similar
-from app.store.github.issues import find_repository, find_stock
+from app.store.github.issues import find_repository, find_stored_repositories
 from app.store.github.sync_state import begin_run, end_run
 from app.store.session import Store
 from app.store.tables import CLUSTER_MEMBER
@@ -417,7 +417,7 @@ def test_an_answer_is_as_old_as_the_repository_that_is_furthest_behind(store: St
         with store.unit_of_work() as session:
             end_run(session, begin_run(session, repo_id), outcome="complete")
         with store.reading() as session:
-            ends[repo] = find_stock(session, (repo,)).as_of
+            ends[repo] = find_stored_repositories(session, (repo,)).as_of
 
     with store.reading() as session:
-        assert find_stock(session, (REPO, FLASH, ASCEND)).as_of == ends[FLASH]
+        assert find_stored_repositories(session, (REPO, FLASH, ASCEND)).as_of == ends[FLASH]

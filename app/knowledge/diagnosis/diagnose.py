@@ -70,7 +70,7 @@ from app.match.search.terms import question_heading
 from app.store.derived.issue_vectors import TextVector
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.search_index import Key, numbers_by_repository
-from app.store.github.issues import Stock, find_heads, find_stock
+from app.store.github.issues import StoredRepositories, find_heads, find_stored_repositories
 from app.store.session import Store
 
 MAX_REMEDIES = 12
@@ -165,7 +165,7 @@ class _Input:
 class _SearchResult:
     """The result of searching the store."""
 
-    stock: Stock
+    stock: StoredRepositories
     verdict: Band
     matches: tuple[Match, ...]
     remedies: tuple[Remedy, ...]
@@ -202,7 +202,7 @@ def _search(
 ) -> _SearchResult:
     """Find matches, verdict and remedies; also the common error if no issue is known to report it."""
     reading, in_words = asked.reading, asked.in_words
-    stock = find_stock(session, repos)
+    stock = find_stored_repositories(session, repos)
     repo_ids = stock.repositories
     hidden = {(key, number) for key in repo_ids if repo_ids[key] == repos[0] for number in exclude}
     scored, facts = _find_matches(session, asked, list(repo_ids), hidden, limit)

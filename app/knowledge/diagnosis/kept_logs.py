@@ -150,7 +150,7 @@ def forget_log(store: Store, key: str, delete_secret: str) -> None:
     with store.unit_of_work(changes=None) as session:
         if not _ID.fullmatch(key) or not delete_kept_log(session, key, _hash(delete_secret)):
             raise NotFoundError(_NOT_FOUND)
-    store.leave_no_trace()
+    store.erase_deleted()
 
 
 def count_lines(log: str) -> int:

@@ -16,17 +16,17 @@ from functools import lru_cache
 
 from app.extract.versions import Version, is_before, ordered, sort_key
 from app.knowledge.fix.shapes import FixCase, FixStatement, FixTruth, FixView, ForYou, Held
-from app.store.github.releases import History, Landed, PullHistory, ReleaseDay
+from app.store.github.releases import History, LandedPull, PullHistory, ReleaseDay
 
 
-def landing_of(history: History, pull: Landed, seen: frozenset[int] = frozenset()) -> Landed | None:
+def landing_of(history: History, pull: LandedPull, seen: frozenset[int] = frozenset()) -> LandedPull | None:
     """Return the pull request that has the change in main now: `pull` or a re-landing; None if reverted."""
     if pull.number in seen:
         return pull
     seen |= {pull.number}
     known = history.pulls.get(pull.number, PullHistory())
     reverts = [item for item in known.reverted_by if _follows(item, pull)]
-    active: list[Landed] = []
+    active: list[LandedPull] = []
     relandings = list(known.relanded_by)
     for revert in reverts:
         after = history.pulls.get(revert.number, PullHistory())
@@ -47,11 +47,11 @@ def landing_of(history: History, pull: Landed, seen: frozenset[int] = frozenset(
     return None if active else pull
 
 
-def _follows(later: Landed, earlier: Landed) -> bool:
+def _follows(later: LandedPull, earlier: LandedPull) -> bool:
     return earlier.merged_at is None or later.merged_at is None or later.merged_at >= earlier.merged_at
 
 
-def first_possible(history: History, pull: Landed, held: Held) -> str | None:
+def first_possible(history: History, pull: LandedPull, held: Held) -> str | None:
     """Return the first full release after the merge that is not known to lack the fix."""
     merged_at = pull.merged_at
     if merged_at is None:
@@ -87,7 +87,7 @@ def calendar_of(releases: tuple[ReleaseDay, ...]) -> Calendar:
     )
 
 
-def held_by(history: History, pull: Landed) -> Held:
+def held_by(history: History, pull: LandedPull) -> Held:
     """Return which releases are known to contain a pull request."""
     known, calendar = history.pulls.get(pull.number, PullHistory()), calendar_of(history.releases)
     versions = calendar.versions
@@ -122,14 +122,16 @@ QUOTE_CHARS = 200
 
 
 def decide(case: FixCase) -> FixTruth:
-    merged = [Landed(claim.number, claim.merged_at) for claim in case.claims if claim.merged_at is not None]
+    merged = [
+        LandedPull(claim.number, claim.merged_at) for claim in case.claims if claim.merged_at is not None
+    ]
     waiting = [claim for claim in case.claims if claim.state == "open"]
     # A statement counts only if the pull request it names is not stored.
     stated = case.stated
     if stated is not None and stated.number in {claim.number for claim in case.claims}:
         stated = None
     if stated is not None and _is_in_release(case, stated.number):
-        merged.append(Landed(stated.number or 0, None))
+        merged.append(LandedPull(stated.number or 0, None))
     active = [landed for pull in merged if (landed := landing_of(case.history, pull)) is not None]
     if active:
         return _merged(case, active)
@@ -149,7 +151,7 @@ def decide(case: FixCase) -> FixTruth:
 # ---- merged and reverted
 
 
-def _reverted(case: FixCase, merged: Iterable[Landed]) -> FixView:
+def _reverted(case: FixCase, merged: Iterable[LandedPull]) -> FixView:
     reverted = []
     for pull in merged:
         reverts = case.history.pulls[pull.number].reverted_by
@@ -161,14 +163,14 @@ def _reverted(case: FixCase, merged: Iterable[Landed]) -> FixView:
     return FixView(state="not_fixed", source="pull request", reason=f"{'; '.join(reverted)}.")
 
 
-def _timestamp(item: Landed) -> float:
+def _timestamp(item: LandedPull) -> float:
     return item.merged_at.timestamp() if item.merged_at else 0.0
 
 
 # ---- merged: in which release
 
 
-def _merged(case: FixCase, active: Iterable[Landed]) -> FixTruth:
+def _merged(case: FixCase, active: Iterable[LandedPull]) -> FixTruth:
     """Decide by the merged pull requests: prefer one contained in a full release, then the newest."""
     history = case.history
     found = {item: held_by(history, item) for item in active}
@@ -200,7 +202,7 @@ def _merged(case: FixCase, active: Iterable[Landed]) -> FixTruth:
     return FixTruth(_unreleased(history, best, held), held)
 
 
-def _unreleased(history: History, pull: Landed, held: Held) -> FixView:
+def _unreleased(history: History, pull: LandedPull, held: Held) -> FixView:
     pr = f"#{pull.number}"
     reason = f"{pr} is merged; no release is known to hold it yet."
     if held.pre:

@@ -15,9 +15,9 @@ from app.extract.text.blocks import MAINTAINER_ASSOCIATIONS
 from app.knowledge.fix.decide import decide, landing_of, not_comparable, seen_from
 from app.knowledge.fix.shapes import Authority, Claim, FixCase, FixElsewhere, FixStatement, FixTruth, FixView
 from app.store.derived.links import find_repositories
-from app.store.derived.readings import duplicates_of, find_facts_without_evidence, links_to, words_on_fixes
+from app.store.derived.readings import duplicates_of, find_facts_without_evidence, links_to, quotes_on_fixes
 from app.store.github.issues import find_heads
-from app.store.github.releases import History, Landed, find_history, first_releases_of
+from app.store.github.releases import History, LandedPull, find_history, first_releases_of
 from app.store.records import IssueRecord
 
 DUPLICATES_DEEP = 3
@@ -115,7 +115,7 @@ def _statements(
         if parse_pull(fix.pr) is None and (head is None or head.is_pull_request):
             stated[number] = fix, head is None or bool(fix.released_in)
     wanted = [number for number, (fix, decides) in stated.items() if decides and fix.source != "card"]
-    words = words_on_fixes(session, repo_id, wanted) if wanted else {}
+    words = quotes_on_fixes(session, repo_id, wanted) if wanted else {}
     writers = {issue.number: issue.author_association for issue in issues}
     return {
         number: FixStatement(fix, *_attribution(fix, words.get(number), writers[number]))
@@ -247,7 +247,7 @@ def _pulls(session: Session, names: Mapping[int, str], pulls: Sequence[Pull]) ->
         history = find_history(session, key, repo, merged)
         releases = first_releases_of(session, key, merged) if merged else {}
         for number, head in heads.items():
-            landed = landing_of(history, Landed(number, head.merged_at)) if head.merged_at else None
+            landed = landing_of(history, LandedPull(number, head.merged_at)) if head.merged_at else None
             release = releases.get(number, "").removeprefix("v") or None
             found[repo, number] = FixElsewhere(
                 repo=repo,

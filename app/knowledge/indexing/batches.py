@@ -17,7 +17,7 @@ from app.knowledge.indexing.readers import Readers, reading_apart
 from app.paths import cards_dir, release_table
 from app.starter.card import REPO, Card, read_cards, read_release_table
 from app.store.derived.readings import stale_numbers
-from app.store.engine.connect import take_turn
+from app.store.engine.connect import lock_writers
 from app.store.github.issues import (
     add_repository,
     count_issues,
@@ -123,7 +123,7 @@ def _derive_batch(
     readers.finish(batch)
     with store.unit_of_work() as session:
         # Serialize with other writers: rows they store now must be seen here or mark the issue stale later.
-        take_turn(session)
+        lock_writers(session)
         repo_id = add_repository(session, repo)
         if only_stale:
             batch = stale_numbers(session, repo_id, RULES_VERSION, among=batch)

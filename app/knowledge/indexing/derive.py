@@ -32,7 +32,7 @@ from app.store.derived.links import SIMILAR, Links, find_repositories, replace_s
 from app.store.derived.model_replies import KeptReply, find_replies
 from app.store.derived.readings import Reading, save_readings
 from app.store.derived.search_index import NO_TERMS, Key, Profile, hash_terms, index_terms
-from app.store.engine.connect import take_turn
+from app.store.engine.connect import lock_writers
 from app.store.github.issues import find_cards, find_comments, find_issues
 from app.store.records import CARD, CommentRecord, IssueRecord, LinkRecord, Pair
 
@@ -100,7 +100,7 @@ def derive_issues(
     """Read these issues again and replace everything derived from them."""
     # Serialize with other writers: texts they store now must be seen here or mark the issue stale later, and
     # of two processes that derive the same issues the second must see what the first stored.
-    take_turn(session)
+    lock_writers(session)
     found = read_stored(session, repo_id, repo, numbers, read)
     readings = [item.reading for item in found]
     save_readings(session, repo_id, readings, rules_version=RULES_VERSION)

@@ -33,7 +33,7 @@ from app.store.engine.health import (
     find_damage,
 )
 from app.store.engine.sqlite_file import sqlite_file
-from app.store.github.issues import find_repository, find_stock
+from app.store.github.issues import find_repository, find_stored_repositories
 from app.store.github.releases import missing_for_fixes
 from app.store.github.sync_state import last_run_of
 from app.store.people import sum_kept_logs
@@ -129,7 +129,7 @@ def _examine_repository(session: Session, store: Store, repo: str, looked: list[
     looked.append(f"{repo}: readings, pair features, clusters, syncs")
     if stale := stale_numbers(session, repo_id, RULES_VERSION):
         read = find_facts_without_evidence(session, repo_id, stale[:100])
-        if read or len(stale) < find_stock(session, [repo]).issues:
+        if read or len(stale) < find_stored_repositories(session, [repo]).issues:
             yield an_advice(repo, f"{len(stale):,} issues are not read, or were read by older rules", LATER)
         else:
             yield a_fault(repo, f"{len(stale):,} issues are not read: no log is found to be theirs", LATER)

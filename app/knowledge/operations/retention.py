@@ -17,7 +17,7 @@ import structlog
 from app.errors import NotFoundError, StoreError
 from app.knowledge.indexing.batches import derive_changed
 from app.store.derived.readings import purge_orphans
-from app.store.engine.connect import take_turn
+from app.store.engine.connect import lock_writers
 from app.store.engine.sqlite_file import sqlite_file
 from app.store.github.issues import add_repository, find_repository, save_issues
 from app.store.github.presence import all_kept_out, take_down
@@ -50,7 +50,7 @@ def forget_old(store: Store, *, is_sure: bool = False) -> Forgotten:
             deliveries=purge_deliveries(session),
             sync_runs=purge_runs(session),
         )
-    store.leave_no_trace()
+    store.erase_deleted()
     return forgotten
 
 
@@ -111,7 +111,7 @@ def kept_out(database_url: str) -> list[tuple[str, int]]:
 def keep_out(store: Store, issues: Sequence[tuple[str, int]]) -> int:
     """Keep these issues out of this database too, stored or not; return how many were not kept out yet."""
     with store.unit_of_work() as session:
-        take_turn(session)
+        lock_writers(session)
         new = sorted({*issues} - {*all_kept_out(session)})
         for repo, number in new:
             repo_id = add_repository(session, repo)
@@ -129,9 +129,9 @@ def keep_out(store: Store, issues: Sequence[tuple[str, int]]) -> int:
 def _purge_derived(store: Store) -> None:
     """Delete everything derived from deleted texts, and compact the database."""
     with store.unit_of_work() as session:
-        take_turn(session)
+        lock_writers(session)
         purge_orphans(session)
-    store.leave_no_trace(compact=True)
+    store.erase_deleted(compact=True)
 
 
 def forget_kept_log(store: Store, address: str) -> bool:
@@ -146,5 +146,5 @@ def forget_kept_log(store: Store, address: str) -> bool:
     with store.unit_of_work(changes=None) as session:
         if not delete_kept_log(session, found[1], None):
             raise NotFoundError(f"no log is kept under /d/{found[1]}: it was deleted, or its time is over")
-    store.leave_no_trace()
+    store.erase_deleted()
     return True

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from app.errors import StoreError
 from app.store.backup.copy import NOT_COPIED, Report, copy_database, copy_rows, find_filled, no_report
-from app.store.engine.sqlite_file import OWNER_ONLY, alone_with, opened_file, sqlite_file
+from app.store.engine.sqlite_file import OWNER_ONLY, exclusive_access, opened_file, sqlite_file
 from app.store.schema import current_revision, migrate
 from app.store.session import Store, open_store
 
@@ -151,7 +151,7 @@ def _restore_file(path: Path, target: Path, *, force: bool) -> Path | None:
             draft.replace(target)
             return None
         aside = target.with_name(f"{target.name}.before-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
-        with alone_with(target):
+        with exclusive_access(target):
             draft.chmod(target.stat().st_mode & 0o777)
             aside.hardlink_to(target)
             draft.replace(target)

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Select, bindparam, delete, func, select
 from sqlalchemy.orm import Session
 
-from app.store.engine.connect import delete_with, rows_in_parts, rows_with, take_turn, upsert
+from app.store.engine.connect import delete_with, lock_writers, rows_in_parts, rows_with, upsert
 from app.store.records import LinkRecord, Pair, pair_of
 from app.store.tables import LINK, PAIR_VIEW, REPOSITORY
 
@@ -29,7 +29,7 @@ def save_links(
     session: Session, repo_id: int, number: int, links: Iterable[LinkRecord], *, kind: str
 ) -> None:
     """Replace a stored issue's links of one kind, which must not be an extracted one."""
-    take_turn(session)
+    lock_writers(session)
     delete_with(session, repo_id, _LINK.number, [number], _LINK.kind == kind)
     rows = [_row(repo_id, number, link.target_repo, link.target_number, link, kind) for link in links]
     upsert(session, LINK, rows, keys=_KEY)

@@ -205,7 +205,7 @@ def all_links_to(session: Session, repo: str, number: int) -> list[tuple[int, in
     return sql_rows(session, query, repo=repo, number=number)
 
 
-def words_on_fixes(
+def quotes_on_fixes(
     session: Session, repo_id: int, numbers: Sequence[int]
 ) -> dict[int, tuple[str, str | None]]:
     """Return the quote that states each issue's fix, and the commenter's association if in a comment."""

@@ -14,8 +14,16 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.store.engine.connect import delete_with, joined, parse_joined, run_many, sql_rows, take_turn, upsert
-from app.store.session import remembered
+from app.store.engine.connect import (
+    delete_with,
+    joined,
+    lock_writers,
+    parse_joined,
+    run_many,
+    sql_rows,
+    upsert,
+)
+from app.store.session import cached_query
 from app.store.tables import POSTING, PROFILE, TERM
 
 BYTES_PER_TERM = 10
@@ -56,7 +64,7 @@ def term_id(channel: int, text: str) -> int:
 
 def index_terms(session: Session, repo_id: int, terms_of: Mapping[int, Profile]) -> None:
     """Replace the indexed terms of these issues; `terms_of` maps issue numbers to profiles."""
-    take_turn(session)
+    lock_writers(session)
     stored = find_profiles(session, [(repo_id, number) for number in terms_of])
     added, removed = [_NONE], [_NONE]
     postings: list[tuple[int, int, int]] = []
@@ -141,7 +149,7 @@ def find_postings(session: Session, term_ids: Sequence[int]) -> np.ndarray:
 
 def count_indexed(session: Session) -> int:
     """Return the number of indexed issues."""
-    count: int = remembered(
+    count: int = cached_query(
         session, "indexed", lambda: sql_rows(session, "SELECT count(*) FROM profile")[0][0]
     )
     return count

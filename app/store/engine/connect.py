@@ -97,7 +97,7 @@ def open_engine(database_url: str) -> Engine:
 
 
 def _open_postgresql(url: URL) -> Engine:
-    named = {"application_name": f"{APPLICATION}: {own_name()}"[:63], **SERVER_OPTIONS}
+    named = {"application_name": f"{APPLICATION}: {process_name()}"[:63], **SERVER_OPTIONS}
     try:
         engine = create_engine(
             url,
@@ -133,7 +133,7 @@ def _begin_postgresql(connection: Connection) -> None:
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{wait_s * 1000:.0f}ms'")
 
 
-def own_name() -> str:
+def process_name() -> str:
     """Return a name for this process, unique among those that share a database."""
     return f"process {os.getpid()} on {socket.gethostname()}"
 
@@ -354,7 +354,7 @@ def upsert(session: Session, table: Table, rows: Sequence[Mapping[str, Any]], *,
         session.connection().execute(action, list(rows[start : start + ROWS_PER_STATEMENT]))
 
 
-def take_turn(transaction: Session | Connection) -> None:
+def lock_writers(transaction: Session | Connection) -> None:
     """Wait for the lock that serializes writers; it is released when the transaction ends.
 
     Timestamps taken after this are later than all those taken under the lock by earlier transactions.

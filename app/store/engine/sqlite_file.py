@@ -29,14 +29,14 @@ def sqlite_file(url: str) -> Path | None:
     return Path(named.database.removeprefix("file:"))
 
 
-def close_to_others(path: Path) -> None:
+def restrict_to_owner(path: Path) -> None:
     """Restrict a database file and its write-ahead log to their owner."""
     for rest in ("", "-wal", "-shm"):
         with suppress(OSError):
             path.with_name(path.name + rest).chmod(OWNER_ONLY)
 
 
-def empty_log(path: Path) -> None:
+def truncate_wal(path: Path) -> None:
     """Checkpoint and truncate the write-ahead log, so that it no longer contains deleted rows.
 
     Skipped if a reader or writer blocks it for too long; the next call does it then.
@@ -68,7 +68,7 @@ def opened_file(path: Path, *, write: bool = False) -> Iterator[sqlite3.Connecti
 
 
 @contextmanager
-def alone_with(path: Path) -> Iterator[None]:
+def exclusive_access(path: Path) -> Iterator[None]:
     """Lock a SQLite file exclusively, with no write-ahead log beside it. A damaged file is not an error.
 
     Raises:

@@ -17,7 +17,7 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from app.errors import StoreError
-from app.store.engine.connect import is_sqlite, own_name
+from app.store.engine.connect import is_sqlite, process_name
 from app.store.engine.errors import explain
 
 
@@ -125,7 +125,7 @@ def _lock_advisory(engine: Engine, purpose: Purpose) -> Callable[[], None] | Non
         connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         held.enter_context(closing(connection))
         connection.detach()  # the pool would keep it open, and the lock with it
-        connection.execute(_NAME_HOLDER, {"name": (_LOCK_NAME + own_name())[:63]})
+        connection.execute(_NAME_HOLDER, {"name": (_LOCK_NAME + process_name())[:63]})
         if not connection.execute(text("SELECT pg_try_advisory_lock(:key)"), key).scalar():
             return None
         held.enter_context(suppress(DBAPIError))  # a lost connection has already released it
@@ -145,7 +145,7 @@ def _lock_file(database: str | None, purpose: Purpose) -> Callable[[], None] | N
             time.sleep(LOOK_AGAIN_S)
         held.callback(file.truncate, 0)
         file.truncate(0)
-        file.write(own_name().encode())
+        file.write(process_name().encode())
         return held.pop_all().close
 
 

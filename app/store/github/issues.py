@@ -9,10 +9,10 @@ from sqlalchemy import Select, bindparam, func, literal, select
 from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError
-from app.store.engine.connect import rows_in_parts, rows_with, take_turn, upsert
+from app.store.engine.connect import lock_writers, rows_in_parts, rows_with, upsert
 from app.store.github.presence import find_kept_out, mark_unread, note_seen
 from app.store.records import CARD, GITHUB, CommentRecord, IssueRecord
-from app.store.session import remembered
+from app.store.session import cached_query
 from app.store.tables import CARD_TEXT, COMMENT, ISSUE, PULL_REQUEST, REPOSITORY, SYNC_RUN
 
 _KEY = ("repo_id", "number")
@@ -81,7 +81,7 @@ def save_issues(
     Returns:
         The numbers that are new or changed, ascending.
     """
-    take_turn(session)
+    lock_writers(session)
     latest: dict[int, IssueRecord] = {}
     for record in records:
         known = latest.get(record.number)
@@ -256,7 +256,7 @@ _STOCK = select(*REPOSITORY.c, _ISSUES.scalar_subquery(), _AS_OF.scalar_subquery
 
 
 @dataclass(frozen=True, slots=True)
-class Stock:
+class StoredRepositories:
     """The stored ones of the requested repositories.
 
     Attributes:
@@ -270,12 +270,12 @@ class Stock:
     as_of: datetime | None
 
 
-def find_stock(session: Session, repos: Sequence[str]) -> Stock:
+def find_stored_repositories(session: Session, repos: Sequence[str]) -> StoredRepositories:
     """Return which of these repositories are stored, in the given order, with issue count and freshness."""
-    every = remembered(session, "stock", lambda: session.connection().execute(_STOCK).all())
+    every = cached_query(session, "stock", lambda: session.connection().execute(_STOCK).all())
     rows = [row for row in every if row.full_name in repos]
     rows.sort(key=lambda row: repos.index(row.full_name))
-    return Stock(
+    return StoredRepositories(
         {row[0]: row[1] for row in rows},
         sum(row[2] for row in rows),
         min((row[3] for row in rows if row[3] is not None), default=None),
@@ -319,7 +319,7 @@ def save_comments(
     Returns:
         The issue number of each new or changed comment, ascending.
     """
-    take_turn(session)
+    lock_writers(session)
     latest: dict[int, CommentRecord] = {}
     for record in records:
         known = latest.get(record.id)

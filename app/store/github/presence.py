@@ -12,7 +12,7 @@ from typing import Any, Literal
 from sqlalchemy import exists, or_, select, update
 from sqlalchemy.orm import Session
 
-from app.store.engine.connect import KEYS_PER_QUERY, delete_with, rows_in_parts, take_turn
+from app.store.engine.connect import KEYS_PER_QUERY, delete_with, lock_writers, rows_in_parts
 from app.store.records import GITHUB
 from app.store.tables import COMMENT, ISSUE, ISSUE_VECTOR, MODEL_REPLY, READING, REPOSITORY
 
@@ -29,7 +29,7 @@ _TABLES = {"issue": (ISSUE, ISSUE.c.number), "comment": (COMMENT, COMMENT.c.id)}
 
 def mark_gone(session: Session, kind: Kind, repo_id: int, key: int, reason: str = "") -> bool:
     """Mark an issue (with a reason) or a comment as gone and its issue unread; True if it was not marked."""
-    take_turn(session)
+    lock_writers(session)
     table, column = _TABLES[kind]
     values: dict[str, Any] = {"gone_at": datetime.now(UTC)}
     values |= {"gone_reason": reason[:20]} if kind == "issue" else {}
@@ -47,7 +47,7 @@ def take_down(session: Session, repo_id: int, number: int, *, keep_out: bool) ->
     Args:
         keep_out: do not let a sync, delivery or import store it again.
     """
-    take_turn(session)
+    lock_writers(session)
     for column in (COMMENT.c.issue_number, MODEL_REPLY.c.number, ISSUE_VECTOR.c.number):
         delete_with(session, repo_id, column, [number])
     values: dict[str, Any] = {

@@ -10,7 +10,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from app.extract.versions import ordered, sort_key
-from app.store.engine.connect import rows_in_parts, sql_rows, take_turn, upsert
+from app.store.engine.connect import lock_writers, rows_in_parts, sql_rows, upsert
 from app.store.records import ReleaseRecord
 from app.store.tables import FIX_CONTAINMENT, PULL_REQUEST, RELEASE, RELEASE_PULL
 
@@ -23,7 +23,7 @@ NO_COMMIT = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class LandedPull:
     """A merged pull request; `merged_at` is None if it is not stored."""
 
     number: int
@@ -53,8 +53,8 @@ class PullHistory:
     named_in: tuple[str, ...] = ()
     answers: Mapping[str, bool] = field(default_factory=dict)
     commit_sha: str | None = None
-    reverted_by: tuple[Landed, ...] = ()
-    relanded_by: tuple[Landed, ...] = ()
+    reverted_by: tuple[LandedPull, ...] = ()
+    relanded_by: tuple[LandedPull, ...] = ()
     table_tag: str | None = None
     table_day: datetime | None = None
 
@@ -142,8 +142,8 @@ def _history(rows: Sequence[Any]) -> PullHistory:
         table_day=table[1],
         answers={tag: bool(held) for kind, tag, held, *_ in rows if kind == COMPARE and held is not None},
         commit_sha=next((sha for _, _, _, sha, *_ in rows if sha), None),
-        reverted_by=tuple(Landed(pull, at) for (kind, pull), at in landed.items() if kind == "reverts"),
-        relanded_by=tuple(Landed(pull, at) for (kind, pull), at in landed.items() if kind == "relands"),
+        reverted_by=tuple(LandedPull(pull, at) for (kind, pull), at in landed.items() if kind == "reverts"),
+        relanded_by=tuple(LandedPull(pull, at) for (kind, pull), at in landed.items() if kind == "relands"),
     )
 
 
@@ -156,7 +156,7 @@ def _by_number(rows: Iterable[Any]) -> dict[int, list[Any]]:
 
 def save_answers(session: Session, repo_id: int, answers: Iterable[ContainmentAnswer]) -> None:
     """Store containment answers, so that GitHub is asked only once."""
-    take_turn(session)
+    lock_writers(session)
     rows = [{"repo_id": repo_id, **asdict(answer)} for answer in answers]
     upsert(session, FIX_CONTAINMENT, rows, keys=("repo_id", "number", "tag"))
 
@@ -204,7 +204,7 @@ def unnamed_fixes(session: Session, repo_id: int, repo: str, *, before: datetime
 
 def save_releases(session: Session, repo_id: int, records: Iterable[ReleaseRecord]) -> None:
     """Store releases and the pull requests mentioned in their notes."""
-    take_turn(session)
+    lock_writers(session)
     latest = {record.tag: record for record in records}
     rows = [{"repo_id": repo_id, **asdict(record)} for record in latest.values()]
     for row in rows:

@@ -33,7 +33,7 @@ _LOG = structlog.get_logger(__name__)
 
 
 TakeDelivery = Callable[..., Outcome]
-"""Stores the content of a delivery: `ingest.webhook.take_delivery`."""
+"""Stores the content of a delivery: `ingest.webhook.process_delivery`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ async def read_signed(request: Request) -> bytes:
 @router.post(
     "/github",
     status_code=202,
-    operation_id="take_delivery",
+    operation_id="process_delivery",
     summary="Receive a GitHub webhook delivery",
     responses=problems(400, 401, 404, 413, 415),
     openapi_extra=json_body({"type": "object"}),

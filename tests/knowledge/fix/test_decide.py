@@ -11,7 +11,7 @@ import pytest
 from app.extract.facts import Fix
 from app.knowledge.fix.decide import decide, seen_from
 from app.knowledge.fix.shapes import Authority, Claim, FixCase, FixStatement, FixTruth, FixView
-from app.store.github.releases import History, Landed, PullHistory, ReleaseDay
+from app.store.github.releases import History, LandedPull, PullHistory, ReleaseDay
 
 COMMIT = "73f48ce559b0455d3bbd8d1fc0e9b1ea3c4b1d2f"
 OTHER = "0c0ffee0c0ffee0c0ffee0c0ffee0c0ffee0c0ff"
@@ -51,8 +51,8 @@ def told(
         tuple(f"v{name}" for name in named),
         answers,
         commit,
-        tuple(Landed(n, day(d)) for n, d in reverts),
-        tuple(Landed(n, day(d)) for n, d in relands),
+        tuple(LandedPull(n, day(d)) for n, d in reverts),
+        tuple(LandedPull(n, day(d)) for n, d in relands),
     )
 
 

@@ -13,14 +13,14 @@ from app.extract.facts import ErrorFact, Facts
 from app.store.derived.readings import Reading, save_readings
 from app.store.derived.search_index import count_indexed, hash_terms, index_terms
 from app.store.github.issues import (
-    Stock,
+    StoredRepositories,
     add_repository,
     count_issues,
     find_cards,
     find_comments,
     find_issues,
     find_repository,
-    find_stock,
+    find_stored_repositories,
     get_issue,
     numbers_of,
     save_cards,
@@ -31,7 +31,7 @@ from app.store.github.releases import first_releases_of, newest_release, save_re
 from app.store.github.sync_state import begin_run, end_run, fresh_as_of
 from app.store.records import CARD, IssueRecord
 from app.store.schema import migrate
-from app.store.session import Store, remembered
+from app.store.session import Store, cached_query
 from tests.samples import EARLY, LATE, REPO, a_comment, a_pull, a_release, an_issue
 from tests.store.conftest import fill
 
@@ -390,7 +390,7 @@ def test_a_base_goes_back_to_kept_counts_and_forth(store: Store) -> None:
     migrate(store, "20261127_browse")
     migrate(store)
     with store.reading() as session:
-        assert find_stock(session, (REPO,)).issues > 0
+        assert find_stored_repositories(session, (REPO,)).issues > 0
 
 
 def test_what_is_indexed_again_is_counted_once(store: Store) -> None:
@@ -405,7 +405,7 @@ def test_an_answer_is_remembered_until_content_is_written(store: Store) -> None:
     asked: list[int] = []
 
     def ask(session: Session) -> int:
-        return remembered(session, "name", lambda: asked.append(1) or count_indexed(session))
+        return cached_query(session, "name", lambda: asked.append(1) or count_indexed(session))
 
     with store.reading() as before:
         assert [ask(before), ask(before)] == [0, 0]
@@ -429,7 +429,10 @@ def test_the_stock_names_the_repositories_of_which_anything_is_stored(store: Sto
                 end_run(session, run, outcome="complete")
     with store.reading() as session:
         ended = [fresh_as_of(session, repo_id) for repo_id in (1, 2)]
-        mine, both = find_stock(session, (REPO, "nobody/nothing")), find_stock(session, (OTHER, REPO))
+        mine, both = (
+            find_stored_repositories(session, (REPO, "nobody/nothing")),
+            find_stored_repositories(session, (OTHER, REPO)),
+        )
 
-    assert mine == Stock({1: REPO}, issues=3, as_of=ended[0])
-    assert both == Stock({2: OTHER, 1: REPO}, issues=4, as_of=min(ended, key=str))
+    assert mine == StoredRepositories({1: REPO}, issues=3, as_of=ended[0])
+    assert both == StoredRepositories({2: OTHER, 1: REPO}, issues=4, as_of=min(ended, key=str))

@@ -29,7 +29,7 @@ STABLE = {
     "undo_judgement",
     "healthz",
     "readyz",
-    "take_delivery",
+    "process_delivery",
 }
 
 
