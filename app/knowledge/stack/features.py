@@ -60,8 +60,11 @@ _SYMPTOM = pattern(
 _EXPLICIT_CONDITION = pattern(
     r"(?i)\bonly (?:occurs?|happens?|happened|appears?|reproduc\w+|fails?|crashes|affects?|when|if|with)\b"
     r"[^.,;:()\n]{3,60}"
+    r"|\b(?:works?|runs?) (?:just )?(?:fine|well|correctly|properly|as expected|ok(?:ay)?)"
+    r" (?:on|with|when|if|without|under)\b"
+    r"[^.,;:()\n]{3,60}|\benabl(?:e|ing) `[a-z][a-z_-]{3,40}`"
 )
-"""In a text: an explicit condition of the failure."""
+"""In a text: an explicit condition of the failure, or what works in contrast to it."""
 _ERROR_LINE = re.compile(r"\b\w*(?:[Ee]rror|Exception)\b: ?")
 _NOT_OF_THE_RUN = pattern(
     r"https?://[^\s)\]>]+|\b[\w-]+/[\w.-]+#\d+|with the command `pip install [^`\n]{1,60}`"
