@@ -242,19 +242,12 @@ def _load(
 ) -> _Failures:
     """Load the failures that one of these versions may have, oldest version first."""
     goal = versions[min(1, len(versions) - 1)]
-    # A report on a later version says nothing about these, unless it states a range.
-    floor, top = _oldest_line(versions[0]), max(line_of(version) or (0, 0) for version in versions)
-    reported = known_values(session, REPORTED)
-    values = [value for value in reported if (line := line_of(value)) and floor <= line <= top]
-    facts = find_failures_with(session, repo_id, REPORTED, values, stating=REGRESSION_FIELDS)
-    cases = cases_of(session, repo_id, repo, facts)
-    if stack:  # a report that names no release is placed by its date
-        recent = _reported_before(session, repo_id, floor, versions[0])
-        undated = find_facts_without_evidence(session, repo_id, [one for one in recent if one not in facts])
-        placed = cases_of(session, repo_id, repo, undated)
-        cases |= {
-            n: stored for n, stored in placed.items() if standing(versions[0], stored.case).answer == "yes"
-        }
+    cases = _cases(session, repo_id, repo, versions, stack)
+    facts = [stored.case.facts for stored in cases.values()]
+    fits: dict[int, Fit] = {}
+    if stack:  # asked first: most failures are of other stacks
+        fits = {number: fit(stack, stored.case) for number, stored in cases.items()}
+        cases = {n: stored for n, stored in cases.items() if fits[n].answer == "yes" or fits[n].is_near}
     standings = {
         number: {version: standing(version, stored.case) for version in versions}
         for number, stored in cases.items()
@@ -264,10 +257,7 @@ def _load(
         for number, found in standings.items()
         if any(one.answer == "yes" for one in found.values()) or (stack and found[goal].is_near)
     }
-    fits: dict[int, Fit] = {}
     if stack:
-        fits = {number: fit(stack, stored.case) for number, stored in failing.items()}
-        failing = {n: stored for n, stored in failing.items() if fits[n].answer == "yes" or fits[n].is_near}
         # If it only may apply to the stack, its text is read only if the target version may fail.
         read = {
             number: stored
@@ -288,7 +278,27 @@ def _load(
         )
         for number, stored in failing.items()
     ]
-    return _Failures([stored.case.facts for stored in cases.values()], known)
+    return _Failures(facts, known)
+
+
+def _cases(
+    session: Session, repo_id: int, repo: str, versions: Sequence[str], stack: Stack | None
+) -> dict[int, StoredCase]:
+    """Load the failures reported on these versions or before; for a stack also reports without one."""
+    # A report on a later version says nothing about these, unless it states a range.
+    floor, top = _oldest_line(versions[0]), max(line_of(version) or (0, 0) for version in versions)
+    reported = known_values(session, REPORTED)
+    values = [value for value in reported if (line := line_of(value)) and floor <= line <= top]
+    facts = find_failures_with(session, repo_id, REPORTED, values, stating=REGRESSION_FIELDS)
+    cases = cases_of(session, repo_id, repo, facts)
+    if stack:
+        recent = _reported_before(session, repo_id, floor, versions[0])
+        undated = find_facts_without_evidence(session, repo_id, [one for one in recent if one not in facts])
+        placed = cases_of(session, repo_id, repo, undated)
+        cases |= {
+            n: stored for n, stored in placed.items() if standing(versions[0], stored.case).answer == "yes"
+        }
+    return cases
 
 
 def _reported_before(session: Session, repo_id: int, floor: tuple[int, int], version: str) -> list[int]:
