@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Literal
 
 from pydantic import Field
-from sqlalchemy.orm import Session
 
 from app.errors import InputError, VersionOrderError
 from app.extract.facts import Facts, FailureKind, Frozen
@@ -23,18 +22,14 @@ from app.knowledge.fix.state import is_vllm
 from app.knowledge.issue.stored import IssueHead
 from app.knowledge.labels import plural
 from app.knowledge.markdown import render_markdown
-from app.knowledge.possible_versions import REPORTED, check_possible
+from app.knowledge.possible_versions import check_possible
 from app.knowledge.remedies import Remedy, remedies_of
-from app.knowledge.stack.affects import fit, generation_of
-from app.knowledge.stack.cases import StoredCase, cases_of, refine_fits
+from app.knowledge.stack.affects import generation_of
+from app.knowledge.stack.failures import Failures, KnownFailure, load_failures
 from app.knowledge.stack.stack import Stack
-from app.knowledge.stack.standing import OPEN_MINORS, Affects, Fit, combine_answers, line_of, standing
+from app.knowledge.stack.standing import Affects, Fit, line_of
 from app.match.search.agreement import model_family
-from app.store.derived.cluster_queries import cluster_sizes
-from app.store.derived.clusters import cluster_of
-from app.store.derived.facts import REGRESSION_FIELDS, known_values
-from app.store.derived.readings import find_facts_without_evidence, find_failures_with
-from app.store.derived.weeks import opened_between, release_dates
+from app.store.derived.weeks import release_dates
 from app.store.github.issues import find_repository
 from app.store.github.releases import missing_for_fixes
 from app.store.session import Store
@@ -104,38 +99,6 @@ class Upgrade(Frozen):
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """A failure of one of the compared versions. `standings`: by version, whether it has the failure."""
-
-    stored: StoredCase
-    standings: Mapping[str, Fit]
-    of_the_stack: Fit | None
-    group: str
-    reports: int
-
-    def affects(self, version: str) -> Affects:
-        return combine_answers(self.standings[version], self.of_the_stack)
-
-    def may_affect(self, version: str, since: str | None = None) -> bool:
-        """True if the version has the failure and it may apply to the stack.
-
-        With `since`: also if it was reported after that version and it is unknown what fixed it.
-        """
-        mine, found = self.of_the_stack, self.standings[version]
-        reported = self.stored.case.facts.versions.get("vllm")
-        is_open = found.answer == "unknown" and found.is_near and is_before(since, reported)
-        return (found.answer == "yes" or is_open) and bool(mine and (mine.answer == "yes" or mine.is_near))
-
-
-@dataclass(frozen=True, slots=True)
-class _Failures:
-    """The facts of all failures examined, and the failures that one of the versions has."""
-
-    facts: Sequence[Facts]
-    known: Sequence[_Known]
-
-
-@dataclass(frozen=True, slots=True)
 class Affecting:
     """The failures that affect a stack, one line each.
 
@@ -174,7 +137,7 @@ def compare_versions(
         tags = [ordered(item.tag) for item in release_dates(session, repo_id, full=True)]
         after = sorted(tag for tag in tags if tag and not tag.is_prerelease and is_before(one, str(tag)))
         releases = [str(tag) for tag in after[-CANDIDATES_MAX:]] if stack else []
-        failures = _load(session, repo_id, repo, (one, other, *releases), stack)
+        failures = load_failures(session, repo_id, repo, (one, other, *releases), stack)
         missing = missing_for_fixes(session, repo_id)
     found = _grouped_by_list(failures.known, one, other)
     totals = {name: len(found[name]) for name in LISTS}
@@ -220,8 +183,8 @@ def affecting(store: Store, repo: str, stack: Stack) -> Affecting:
         return Affecting()
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        failures = _load(session, repo_id, repo, (stack.vllm,), stack)
-    grouped: dict[str, list[tuple[_Known, str]]] = defaultdict(list)
+        failures = load_failures(session, repo_id, repo, (stack.vllm,), stack)
+    grouped: dict[str, list[tuple[KnownFailure, str]]] = defaultdict(list)
     numbers: dict[Touches, list[int]] = {"affects": [], "unsure": []}
     for item in failures.known:
         found = item.affects(stack.vllm)
@@ -237,93 +200,11 @@ def affecting(store: Store, repo: str, stack: Stack) -> Affecting:
     )
 
 
-def _load(
-    session: Session, repo_id: int, repo: str, versions: Sequence[str], stack: Stack | None
-) -> _Failures:
-    """Load the failures that one of these versions may have, oldest version first."""
-    goal = versions[min(1, len(versions) - 1)]
-    cases = _cases(session, repo_id, repo, versions, stack)
-    facts = [stored.case.facts for stored in cases.values()]
-    fits: dict[int, Fit] = {}
-    if stack:  # asked first: most failures are of other stacks
-        fits = {number: fit(stack, stored.case) for number, stored in cases.items()}
-        cases = {n: stored for n, stored in cases.items() if fits[n].answer == "yes" or fits[n].is_near}
-    standings = {
-        number: {version: standing(version, stored.case) for version in versions}
-        for number, stored in cases.items()
-    }
-    failing = {
-        number: cases[number]
-        for number, found in standings.items()
-        if any(one.answer == "yes" for one in found.values()) or (stack and found[goal].is_near)
-    }
-    if stack:
-        # If it only may apply to the stack, its text is read only if the target version may fail.
-        read = {
-            number: stored
-            for number, stored in failing.items()
-            if fits[number].answer == "yes"
-            or standings[number][goal].answer == "yes"
-            or standings[number][goal].is_near
-        }
-        fits |= refine_fits(session, repo_id, stack, read, fits)
-    groups, sizes = cluster_of(session, repo_id, failing), cluster_sizes(session, repo_id, list(failing))
-    known = [
-        _Known(
-            stored,
-            standings[number],
-            fits.get(number),
-            groups.get(number, str(number)),
-            sizes.get(number, 1),
-        )
-        for number, stored in failing.items()
-    ]
-    return _Failures(facts, known)
-
-
-def _cases(
-    session: Session, repo_id: int, repo: str, versions: Sequence[str], stack: Stack | None
-) -> dict[int, StoredCase]:
-    """Load the failures reported on these versions or before; for a stack also reports without one."""
-    # A report on a later version says nothing about these, unless it states a range.
-    floor, top = _oldest_line(versions[0]), max(line_of(version) or (0, 0) for version in versions)
-    reported = known_values(session, REPORTED)
-    values = [value for value in reported if (line := line_of(value)) and floor <= line <= top]
-    facts = find_failures_with(session, repo_id, REPORTED, values, stating=REGRESSION_FIELDS)
-    cases = cases_of(session, repo_id, repo, facts)
-    if stack:
-        recent = _reported_before(session, repo_id, floor, versions[0])
-        undated = find_facts_without_evidence(session, repo_id, [one for one in recent if one not in facts])
-        placed = cases_of(session, repo_id, repo, undated)
-        cases |= {
-            n: stored for n, stored in placed.items() if standing(versions[0], stored.case).answer == "yes"
-        }
-    return cases
-
-
-def _reported_before(session: Session, repo_id: int, floor: tuple[int, int], version: str) -> list[int]:
-    """Return the failures reported from the first release of the line `floor` until this version's."""
-    dated = [
-        (found, item.published_at)
-        for item in release_dates(session, repo_id, full=True)
-        if (found := ordered(item.tag))
-    ]
-    start = min((at for found, at in dated if (found.major, found.minor) >= floor), default=None)
-    end = next((at for found, at in dated if found == ordered(version)), None)
-    if start is None or end is None:
-        return []
-    return [one.number for one in opened_between(session, repo_id, start, end) if one.is_failure]
-
-
-def _oldest_line(start: str) -> tuple[int, int]:
-    """Return the oldest (major, minor) whose reports may still apply to `start`."""
-    major, minor = line_of(start) or (0, 0)
-    return major, max(0, minor - OPEN_MINORS)
-
-
-def _grouped_by_list(known: Iterable[_Known], one: str, other: str) -> dict[str, list[tuple[_Known, str]]]:
+def _grouped_by_list(
+    known: Iterable[KnownFailure], one: str, other: str
+) -> dict[str, list[tuple[KnownFailure, str]]]:
     """Sort failures into lists, with the reason; one with reports in two lists is `still_open`."""
-    grouped: dict[str, list[tuple[str, _Known, str]]] = defaultdict(list)
+    grouped: dict[str, list[tuple[str, KnownFailure, str]]] = defaultdict(list)
     for item in known:
         before, after, mine = item.affects(one), item.affects(other), item.of_the_stack
         if before.state == "affects" and after.state == "not":
@@ -337,7 +218,7 @@ def _grouped_by_list(known: Iterable[_Known], one: str, other: str) -> dict[str,
             grouped[item.group].append(("breaks", item, _joined_reason(before, after)))
         elif mine and item.may_affect(other, since=one):
             grouped[item.group].append(("unsure", item, _open_reason(mine, item.standings, one, other)))
-    found: dict[str, list[tuple[_Known, str]]] = {name: [] for name in LISTS}
+    found: dict[str, list[tuple[KnownFailure, str]]] = {name: [] for name in LISTS}
     for group in grouped.values():
         entries = [entry for entry in group if entry[0] != "unsure"] or group
         names = {name for name, _, _ in entries}
@@ -373,7 +254,7 @@ def _joined_reason(before: Affects, after: Affects) -> str:
     return "; ".join(dict.fromkeys([*after.reason.split("; "), *before.reason.split("; ")]))
 
 
-def _is_after(item: _Known, version: str) -> bool:
+def _is_after(item: KnownFailure, version: str) -> bool:
     """True if a failure is known only in versions after this one."""
     span, reported = item.stored.case.facts.regression, item.stored.case.facts.versions.get("vllm")
     if span is not None and span.first_failing:
@@ -381,24 +262,24 @@ def _is_after(item: _Known, version: str) -> bool:
     return is_before(version, reported)
 
 
-def _lines(repo: str, found: Sequence[tuple[_Known, str]], version: str) -> tuple[UpgradeLine, ...]:
+def _lines(repo: str, found: Sequence[tuple[KnownFailure, str]], version: str) -> tuple[UpgradeLine, ...]:
     """Return the first `LINES_MAX` lines of a list."""
     return tuple(_line(repo, item, reason, version) for item, reason in found[:LINES_MAX])
 
 
-def _weight(item: _Known, version: str) -> int:
+def _weight(item: KnownFailure, version: str) -> int:
     """Return the weight of what agrees minus the unknowns."""
     mine = item.of_the_stack
     return (mine.weight if mine else 0) - (item.standings[version].answer != "yes")
 
 
-def _severity(item: _Known) -> tuple[int, int, int, int]:
+def _severity(item: KnownFailure) -> tuple[int, int, int, int]:
     """Sort key: severity of the kind, then reports, then people."""
     kind = item.stored.case.facts.failure_kind
     return _SEVERITY.get(kind, 3), -item.reports, -_people(item), -item.stored.issue.number
 
 
-def _line(repo: str, item: _Known, reason: str, version: str) -> UpgradeLine:
+def _line(repo: str, item: KnownFailure, reason: str, version: str) -> UpgradeLine:
     issue, case = item.stored.issue, item.stored.case
     return UpgradeLine(
         repo=repo,
@@ -416,17 +297,17 @@ def _line(repo: str, item: _Known, reason: str, version: str) -> UpgradeLine:
     )
 
 
-def _remedy(repo: str, item: _Known) -> Remedy | None:
+def _remedy(repo: str, item: KnownFailure) -> Remedy | None:
     remedies = remedies_of(item.stored.case.facts, repo=repo, url=item.stored.issue.url)
     sure = (one for one in remedies if one.outcome != "fails" and one.confidence >= REMEDY_CONFIDENCE_MIN)
     return next((one for one in sure if one.kind != "version"), None)
 
 
-def _people(item: _Known) -> int:
+def _people(item: KnownFailure) -> int:
     return item.stored.issue.reactions + item.stored.issue.comments
 
 
-def _newest_clean(failures: _Failures, start: str, releases: Sequence[str]) -> str | None:
+def _newest_clean(failures: Failures, start: str, releases: Sequence[str]) -> str | None:
     """Return the newest release without a known break of something that works in `start`."""
     lines = {_reported_line(facts) for facts in failures.facts}
     for version in reversed(releases):
