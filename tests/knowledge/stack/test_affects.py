@@ -230,6 +230,8 @@ def test_another_generation_in_the_title_is_another_model() -> None:
         ("LoRA fails", "It hangs with a subset of GPUs.", "some of a host's cards"),
         ("LoRA fails", "To see it, enable `some_new_pass` in a run.", "some_new_pass"),
         ("LoRA fails", "compilation_config: enable_qk_norm_rope_fusion", "a compilation configuration"),
+        ("LoRA fails", "A part is lost when it switches from reasoning to content.", "a reasoning parser"),
+        ("LoRA fails", 'It is empty when "max_tokens" is less than 330.', "at which parameter of a request"),
         ("LoRA fails at large scale", "", "a larger deployment"),
         ("LoRA fails", "It fails with EP>=32 on eight machines.", "a larger deployment"),
         ("LoRA fails", "vllm serve m --limit-mm-per-prompt image=4", "images, video or audio"),
