@@ -5,7 +5,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from sqlalchemy.orm import Session
 
@@ -15,7 +14,9 @@ from app.extract.redact import mask_part
 from app.extract.text.blocks import LinesAt
 from app.knowledge.diagnosis.shapes import LineRole, MatchLine
 from app.starter.card import parse_card
-from app.store.derived.facts import find_stated_error
+from app.store.derived.readings import find_evidence, find_facts_without_evidence
+from app.store.github.issues import find_cards, find_issues
+from app.store.records import CARD
 
 BEFORE_LINES, AFTER_LINES = 3, 1
 MAX_LINES = 14
@@ -27,6 +28,8 @@ LEAD_CHARS = 160
 """Characters of a very long line kept before the quoted words."""
 MIN_MARK_CHARS = 4
 """A highlighted run of common words has at least one word of this length."""
+
+CAUSE, WRAPPER = "error.message", "error.wrappers"
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _MARKUP = re.compile(r"\s*(?:```|~~~|</?(?:details|summary|br|p)\b|#{1,6} |[\^~ ]+$)")
@@ -81,14 +84,20 @@ def issue_excerpt(session: Session, repo_id: int, number: int) -> tuple[MatchLin
 
     Empty if the body does not name the error.
     """
-    found = find_stated_error(session, repo_id, number)
-    if found is None:
+    issue = next(iter(find_issues(session, repo_id, [number])), None)
+    card = find_cards(session, repo_id, [number]).get(number) if issue and issue.origin == CARD else None
+    quoted = find_evidence(session, repo_id, [number], [CAUSE, WRAPPER]).get(number, [])
+    quoted = [item for item in quoted if item.source == ("body" if card is None else CARD)]
+    text = issue.body if issue else ""
+    if card is not None:  # only its log is shown
+        text = parse_card(card).log
+        quoted = [item.model_copy(update={"start": text.find(item.quote)}) for item in quoted]
+    cause = next((item for item in quoted if item.field == CAUSE), None)
+    if cause is None:
         return ()
-    text, cause, wrappers = found.text, found.cause, found.wrappers
-    if found.is_card:  # only the card's log is shown
-        text = parse_card(text).log
-        cause, *others = (replace(item, start=text.find(item.quote)) for item in (cause, *wrappers))
-        wrappers = tuple(others)
+    wrappers = [item for item in quoted if item.field == WRAPPER]
+    facts = find_facts_without_evidence(session, repo_id, [number]).get(number)
+    frame = facts.error.frame if facts and facts.error else None
     lines = LinesAt(text)
     hot = lines.at(cause.start)
     if hot is None:
@@ -101,7 +110,7 @@ def issue_excerpt(session: Session, repo_id: int, number: int) -> tuple[MatchLin
         outer = lines.at(item.start)
         if outer is not None:
             wanted[outer] = ("wrapper", item.start)
-    file, _, function = (found.frame or "").partition(":")
+    file, _, function = (frame or "").partition(":")
     for at in range(hot - 1, max(-1, hot - FRAME_REACH), -1) if file else ():
         if file in lines[at].text and function in lines[at].text:
             wanted[at] = ("frame", lines[at].start)

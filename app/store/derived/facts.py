@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -17,7 +16,6 @@ from sqlalchemy.orm import Session
 
 from app.extract.facts import Regression
 from app.store.engine.connect import joined, parse_joined, sql_rows
-from app.store.records import CARD
 
 Numbers = npt.NDArray[np.int64]
 """Issue numbers."""
@@ -189,55 +187,3 @@ def count_duplicates(session: Session, repo: str, repo_id: int, numbers: Sequenc
     """
     asked = list(numbers)[:NUMBERS_PER_STATEMENT]
     return dict(sql_rows(session, query, repo_id=repo_id, repo=repo, numbers=asked))
-
-
-CAUSE = "error.message"
-WRAPPER = "error.wrappers"
-BODY = "body"
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorSpan:
-    """A quote and its start offset in the text."""
-
-    quote: str
-    start: int
-
-
-@dataclass(frozen=True, slots=True)
-class StatedError:
-    """The error quoted in an issue. Offsets refer to `text`, the body, or the card's file if `is_card`."""
-
-    text: str
-    is_card: bool
-    cause: ErrorSpan
-    wrappers: tuple[ErrorSpan, ...] = ()
-    frame: str | None = None
-
-
-def find_stated_error(session: Session, repo_id: int, number: int) -> StatedError | None:
-    """Return the error and wrappers quoted in the issue's body (or card), or None if it states no error."""
-    query = """
-        SELECT issue.origin, issue.body, card.text, reading.facts -> 'error' ->> 'frame' FROM issue
-        LEFT JOIN card ON card.repo_id = issue.repo_id AND card.number = issue.number
-        LEFT JOIN reading ON reading.repo_id = issue.repo_id AND reading.number = issue.number
-        WHERE issue.repo_id = :repo_id AND issue.number = :number
-    """
-    issue = sql_rows(session, query, repo_id=repo_id, number=number)
-    if not issue:
-        return None
-    origin, body, card, frame = issue[0]
-    is_card = origin == CARD and card is not None
-    query = """
-        SELECT field, quote, start FROM fact
-        WHERE repo_id = :repo_id AND number = :number AND field IN :fields AND source = :source
-        ORDER BY position
-    """
-    source, fields = CARD if is_card else BODY, [CAUSE, WRAPPER]
-    rows = sql_rows(session, query, repo_id=repo_id, number=number, fields=fields, source=source)
-    spans = [(field, ErrorSpan(quote, start)) for field, quote, start in rows]
-    cause = next((span for field, span in spans if field == CAUSE), None)
-    if cause is None:
-        return None
-    wrappers = tuple(span for field, span in spans if field == WRAPPER)
-    return StatedError(card if is_card else body, is_card, cause, wrappers, frame)
