@@ -17,7 +17,7 @@ from app.knowledge.diagnosis.shapes import CommonCause, CommonError, CommonIssue
 from app.knowledge.remedies import Remedy, for_version, rank_actions, rank_remedies, remedies_of
 from app.match.search.common_error import find_holders
 from app.match.search.terms import FRAME
-from app.store.derived.clusters import cluster_of, clusters_raised_at, members_of
+from app.store.derived.clusters import cluster_of, find_members, members_of
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.search_index import Key, find_postings, term_id
 from app.store.github.issues import find_heads
@@ -71,7 +71,8 @@ def remedies_of_others(
 def _clusters_at(session: Session, repo_id: int, frame: str) -> list[str]:
     """Return the clusters with a report whose error was raised in this frame."""
     places = find_postings(session, [term_id(FRAME, frame)])
-    return clusters_raised_at(session, repo_id, places[places[:, 1] == repo_id, 2].tolist(), frame)
+    members = find_members(session, repo_id, places[places[:, 1] == repo_id, 2].tolist())
+    return sorted({item.cluster_id for item in members.values() if item.traits.frame == frame})
 
 
 ISSUES_MAX, READ_MAX = 10, 30

@@ -23,7 +23,7 @@ from app.knowledge.fix.state import fix_states
 from app.knowledge.issue.relations import Graph, issue_graph
 from app.knowledge.issue.stored import StoredIssue, load_issue
 from app.knowledge.issue.votes import RemedyVotes, Signal, VoteCount, count_remedy_votes, vote_counts
-from app.store.derived.clusters import find_cluster_with
+from app.store.derived.clusters import cluster_of, find_clusters, members_of
 from app.store.records import CARD
 from app.store.session import Store
 
@@ -191,10 +191,11 @@ def _participants(stored: StoredIssue) -> int | None:
 
 
 def _cluster(session: Session, repo_id: int, number: int) -> ClusterLine | None:
-    found = find_cluster_with(session, repo_id, number)
-    if found is None:
+    key = cluster_of(session, repo_id, [number]).get(number)
+    if key is None:
         return None
-    cluster, size = found
+    cluster = find_clusters(session, repo_id, [key])[key]
+    size = len(members_of(session, repo_id, [key])[key])
     return ClusterLine.based_on(cluster, text=mask_secrets(cluster.text), size=size)
 
 

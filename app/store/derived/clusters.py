@@ -194,18 +194,6 @@ def remove_aliases(session: Session, repo_id: int, ids: Iterable[str]) -> None:
     delete_with(session, repo_id, _ALIAS.old_id, ids)
 
 
-def find_cluster_with(session: Session, repo_id: int, number: int) -> tuple[ClusterRecord, int] | None:
-    """Return the issue's cluster and its size, or None if the issue reports no failure."""
-    query = """
-        SELECT c.id, c.canonical, c.text,
-        (SELECT count(*) FROM cluster_member f WHERE f.repo_id = c.repo_id AND f.cluster_id = c.id)
-        FROM cluster_member m JOIN cluster c ON c.repo_id = m.repo_id AND c.id = m.cluster_id
-        WHERE m.repo_id = :repo_id AND m.number = :number
-    """
-    found = sql_rows(session, query, repo_id=repo_id, number=number)
-    return (ClusterRecord(*found[0][:3]), found[0][3]) if found else None
-
-
 def find_clusters(session: Session, repo_id: int, ids: Sequence[str]) -> dict[str, ClusterRecord]:
     """Return clusters by requested id; former ids resolve to current clusters, unknown ids are left out.
 
@@ -237,13 +225,3 @@ def cluster_of(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[i
     """Return the cluster id of each of these issues; those that report no failure are left out."""
     query = "SELECT number, cluster_id FROM cluster_member WHERE repo_id = :repo_id AND number IN :numbers"
     return dict(sql_rows(session, query, repo_id=repo_id, numbers=list(numbers)))
-
-
-def clusters_raised_at(session: Session, repo_id: int, numbers: Iterable[int], frame: str) -> list[str]:
-    """Return the clusters of those of these issues whose error was raised in this frame."""
-    query = """
-        SELECT cluster_id FROM cluster_member
-        WHERE repo_id = :repo_id AND number IN :numbers AND traits ->> 'frame' = :frame
-    """
-    rows = sql_rows(session, query, repo_id=repo_id, numbers=list(numbers), frame=frame)
-    return sorted({key for (key,) in rows})

@@ -9,7 +9,6 @@ from app.store.derived.clusters import (
     FailureTraits,
     MemberRecord,
     cluster_of,
-    clusters_raised_at,
     find_aliases,
     find_clusters,
     find_members,
@@ -76,18 +75,6 @@ def test_a_member_that_is_saved_again_is_replaced(store: Store, repo_id: int) ->
     with store.reading() as session:
         assert find_members(session, repo_id, [3]) == {3: MemberRecord(FailureTraits(3), OTTER.id)}
         assert members_of(session, repo_id, [OTTER.id]) == {OTTER.id: (3, 4)}
-
-
-def test_clusters_are_found_by_the_place_where_their_members_errors_were_raised(
-    store: Store, repo_id: int
-) -> None:
-    with store.unit_of_work() as session:
-        for number in (2, 5):
-            save_members(session, repo_id, [MemberRecord(FailureTraits(number, frame="a.py:run"), OTTER.id)])
-
-    with store.reading() as session:
-        assert clusters_raised_at(session, repo_id, [1, 2, 5], "a.py:run") == [OTTER.id]
-        assert clusters_raised_at(session, repo_id, [1, 2, 5], "b.py:run") == []
 
 
 def test_a_member_that_is_removed_is_in_no_cluster(store: Store, repo_id: int) -> None:
