@@ -148,7 +148,7 @@ async def read_signed(request: Request) -> bytes:
 @router.post(
     "/github",
     status_code=202,
-    operation_id="process_delivery",
+    operation_id="take_delivery",
     summary="Receive a GitHub webhook delivery",
     responses=problems(400, 401, 404, 413, 415),
     openapi_extra=json_body({"type": "object"}),

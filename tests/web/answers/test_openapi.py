@@ -29,7 +29,7 @@ STABLE = {
     "undo_judgement",
     "healthz",
     "readyz",
-    "process_delivery",
+    "take_delivery",
 }
 
 
