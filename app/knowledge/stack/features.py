@@ -60,11 +60,17 @@ _SYMPTOM = pattern(
 _EXPLICIT_CONDITION = pattern(
     r"(?i)\bonly (?:occurs?|happens?|happened|appears?|reproduc\w+|fails?|crashes|affects?|when|if|with)\b"
     r"[^.,;:()\n]{3,60}"
-    r"|\b(?:works?|runs?) (?:just )?(?:fine|well|correctly|properly|as expected|ok(?:ay)?)"
-    r" (?:on|with|when|if|without|under)\b"
-    r"[^.,;:()\n]{3,60}|\benabl(?:e|ing) `[a-z][a-z_-]{3,40}`"
+    r"|\benabl(?:e|ing) `[a-z][a-z_-]{3,40}`"
 )
-"""In a text: an explicit condition of the failure, or what works in contrast to it."""
+"""In a text: an explicit condition of the failure."""
+_CONTRAST = pattern(
+    r"\b(?:works?|runs?) (?:just )?(?:fine|well|correctly|properly|as expected|ok(?:ay)?)"
+    r" (?:on|with|when|if|without|under)\b[^.,;:()\n]{3,60}"
+    r"|\b(?:on|with) [^.,;()\n]{3,40} (?:have|has|do|does|did|can)(?:n't| ?not)"
+    r" (?:seen?|happen|occur|reproduce)\b"
+)
+"""In a text: where it does not fail."""
+_RELEASE = pattern(r"\bv?0\.\d")
 _ERROR_LINE = re.compile(r"\b\w*(?:[Ee]rror|Exception)\b: ?")
 _NOT_OF_THE_RUN = pattern(
     r"https?://[^\s)\]>]+|\b[\w-]+/[\w.-]+#\d+|with the command `pip install [^`\n]{1,60}`"
@@ -268,6 +274,9 @@ def _stated_conditions(title: str, text: str, features: Collection[dict[str, Any
         is_named = families_named(clause) or any(find_mentions(clause))
         if not (is_asked or is_named or _SYMPTOM.search(clause)) and _FILLERS.sub("", clause):
             said.setdefault(place, clause)
+    for found in _CONTRAST.finditer(text):
+        if not _RELEASE.search(found[0]):
+            said.setdefault("the report", found[0])
     for place, clause in said.items():
         yield Fit("unknown", f"{place} says \u201c{clause}\u201d: it matters if that is so for you")
 
