@@ -2,7 +2,7 @@
 
 Some versions cannot be ordered: a commit, a branch such as `main`, and the placeholder version of a checkout
 without tags (`0.1.dev3151+g31c7178`, `0.0.0`). For these, `is_before` is false both ways, and `is_same`
-compares the texts.
+compares the texts. The days of nightly builds (`2026-04-16`, `20260416`) have an order among themselves only.
 """
 
 import re
@@ -31,6 +31,7 @@ _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 _BEGINS_AS_VERSION = re.compile(
     r"\d+(?:\.\d+)*(?:(?:\.?(?:rc|post|dev|a|b)\d*)*|\.[x*])(?![a-z0-9]|\.[a-z0-9])"
 )
+_DAY = re.compile(r"(20\d\d)-?([01]\d)-?([0-3]\d)")
 _LOWEST = Version("0.dev0")
 
 
@@ -76,7 +77,7 @@ def is_same(one: str | None, other: str | None) -> bool:
         return False
     first, second = ordered(one), ordered(other)
     if first is None or second is None:
-        return plain_version(one) == plain_version(other)
+        return plain_version(one) == plain_version(other) or (bool(_day(one)) and _day(one) == _day(other))
     return first == second
 
 
@@ -88,12 +89,20 @@ def plain_version(text: str) -> str:
 def is_before(one: str | None, other: str | None) -> bool:
     """True if the first version is known to precede the other."""
     first, second = ordered(one), ordered(other)
-    return first is not None and second is not None and first < second
+    if first is None or second is None:
+        return bool(_day(one)) and _day(one) < _day(other)
+    return first < second
 
 
-def sort_key(text: str) -> Version:
-    """Return a sort key; versions that cannot be ordered come first."""
-    return ordered(text) or _LOWEST
+def sort_key(text: str) -> tuple[Version, str]:
+    """Return a sort key; versions that cannot be ordered come first, days in their order."""
+    return ordered(text) or _LOWEST, _day(text)
+
+
+def _day(text: str | None) -> str:
+    """Return the day of a nightly build as eight digits; "" if the text is none."""
+    found = _DAY.fullmatch(text or "")
+    return "".join(found.groups()) if found else ""
 
 
 def newest(texts: Iterable[str | None]) -> str | None:

@@ -340,33 +340,36 @@ def _remedies(examples: Sequence[Labelled], penalty: float) -> dict[str, Any]:
 
 def _roles(documents: Sequence[RoleDocument], made: Sequence[Labelled], penalty: float) -> dict[str, Any]:
     """Learn weights of mentions, and trees that combine them with the rest of the document."""
-    classes = len(ROLE_CLASSES)
-    known = [example for example in _examples_of(documents) if example.use == ""]
-    first = Learned(*learn([*known, *made], classes, penalty), NO_OPINION)
-    sums: list[Matrix] = [np.zeros(0)] * len(documents)
-    groups = np.arange(len(documents))
-    is_known = np.array(
-        [any(example and example.use == "" for example in examples) for _, examples in documents]
-    )
-    for at in groups[~is_known]:
-        sums[at] = _mention_sums(documents[at], first)
-    for learned, kept in GroupKFold(FOLDS, shuffle=True, random_state=0).split(groups, groups=groups):
-        others = [e for e in _examples_of([documents[i] for i in learned]) if e.use == ""]
-        fold = Learned(*learn([*others, *made], classes, penalty), NO_OPINION)
-        for at in kept[is_known[kept]]:
-            sums[at] = _mention_sums(documents[at], fold)
-    table = _role_table(documents, sums)
+    _, table, trees = _fit_roles(documents, made, penalty, [""])
     for use in ("dev", "held"):
-        _print_role_scores(use, table, grow(table, [""]).sums(table.features))
-    both = _examples_of(documents, ("", "dev"))
-    whole = learn([*both, *made], classes, penalty, (first.weights, first.bias))
-    trees = grow(table, ["", "dev"])
+        _print_role_scores(use, table, trees.sums(table.features))
+    whole, _, trees = _fit_roles(documents, made, penalty, ["", "dev"])
     packed = {f"trees_{name.name}": getattr(trees, name.name) for name in fields(Trees)}
     no_calibration = np.array([[1.0, 0.0]])
-    return _packed("roles", Learned(*whole, NO_OPINION), no_calibration) | packed
+    return _packed("roles", whole, no_calibration) | packed
 
 
-def _examples_of(documents: Iterable[RoleDocument], uses: Sequence[str] = ("",)) -> list[Labelled]:
+def _fit_roles(
+    documents: Sequence[RoleDocument], made: Sequence[Labelled], penalty: float, uses: Sequence[str]
+) -> tuple[Learned, "_RoleTable", Trees]:
+    """Learn from the rows of these uses: weights, the table of all mentions' unseen sums, and its trees."""
+
+    def fit(of: Iterable[RoleDocument]) -> Learned:
+        return Learned(*learn([*_examples_of(of, uses), *made], len(ROLE_CLASSES), penalty), NO_OPINION)
+
+    whole = fit(documents)
+    sums = [_mention_sums(document, whole) for document in documents]
+    groups = np.arange(len(documents))
+    for learned, kept in GroupKFold(FOLDS, shuffle=True, random_state=0).split(groups, groups=groups):
+        fold = fit(documents[at] for at in learned)
+        for at in kept:
+            if any(example and example.use in uses for example in documents[at][1]):
+                sums[at] = _mention_sums(documents[at], fold)
+    table = _role_table(documents, sums)
+    return whole, table, grow(table, uses)
+
+
+def _examples_of(documents: Iterable[RoleDocument], uses: Sequence[str]) -> list[Labelled]:
     return [e for _, examples in documents for e in examples if e is not None and e.use in uses]
 
 

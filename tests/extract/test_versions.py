@@ -88,3 +88,16 @@ def test_the_last_failing_version_is_the_newest_with_a_place() -> None:
     span = Regression(first_failing="0.9.0", still_failing=("0.10.1", "0.9.2", "main"))
     assert last_failing(span) == "0.10.1"
     assert last_failing(Regression(first_failing="main")) is None
+
+
+def test_the_days_of_nightly_builds_have_an_order_among_themselves_only() -> None:
+    assert is_before("2026-03-11", "20260312")
+    assert not is_before("2026-03-12", "2026-03-12")
+    assert is_same("2026-03-12", "20260312")
+    assert not is_before("0.9.0", "2026-03-12")
+    assert not is_before("2026-03-12", "0.9.0")
+    assert sorted(["2026-03-12", "0.9.0", "2026-03-11"], key=sort_key) == [
+        "2026-03-11",
+        "2026-03-12",
+        "0.9.0",
+    ]

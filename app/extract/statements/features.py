@@ -58,9 +58,9 @@ Sort = Literal["ours", "other", "change", "commit"]
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A version without a leading v, `#12345` or a commit, and its range in the sentence.
+    """A version without a leading v, a nightly build's day, `#12345` or a commit, and where it stands.
 
-    `sort`: "ours" is a version of vLLM, "other" one of another package.
+    `sort`: "ours" is a version or day of vLLM, "other" a version of another package.
     """
 
     value: str

@@ -203,7 +203,12 @@ def locate_mentions(
     text: str, mentions: Sequence[Mention], around: Surroundings, hints: Sequence[Hint], sentence: int
 ) -> list[LocatedMention]:
     """Return the mentions of one sentence with their features."""
-    tokens, words = tokenise(text), title_words(around.title)
+    days = {(one.start, one.end) for one in mentions if one.sort == "ours" and "." not in one.value}
+    tokens = [
+        replace(token, kind="VERSION") if (token.start, token.end) in days else token
+        for token in tokenise(text)
+    ]
+    words = title_words(around.title)
     places = [(one, span) for one in mentions if (span := covering(tokens, one.start, one.end))]
     spans = [span for _, span in places]
     shared = list(sentence_features(text, tokens, around)) if places else []

@@ -19,8 +19,8 @@ from app.extract.text.sentences import Sentence
 _FOREIGN: tuple[str, ...] = tuple(load("regression")["foreign"])
 _OURS = ("vllm-openai", "vllm/vllm-openai", "vllm")
 _VERSION = pattern(
-    r"(?:\b|vllm)(?:v\.? ?)?"
-    r"(\d{1,2}\.\d{1,2}(?:\.\d{1,2}){0,2}(?:[._-]?(?:post|rc|dev|a|b)\d+)*(?:\.dev\d+)?(?:\+[\w.]*\w)?)(?:\b|xx)",
+    r"(?:\b|vllm[_-]?)(?:v\.? ?)?"
+    r"(\d{1,2}\.\d{1,2}(?:\.\d{1,2}){0,2}(?:[._-]?(?:post|rc|dev|a|b)\d+)*(?:\.dev\d+)?(?:\+[\w.]*\w)?)(?:\b|_|xx)",
     ignore_case=True,
 )
 _UNITS = (" gb", " gib", " mb", " tok", " s ", "gb", " ms", "s)")

@@ -212,10 +212,24 @@ def test_an_upgrade_that_did_not_cure_is_still_failing() -> None:
 
 
 def test_an_untagged_build_is_kept_and_never_ordered_against_a_release() -> None:
-    both = told("It worked in 0.9.0. It fails with vLLM 0.1.dev3151+g31c7178.")
+    both = told("vLLM 0.9.0 works, vLLM 0.1.dev3151+g31c7178 fails.")
     assert both == {"last_working": "0.9.0", "first_failing": "0.1.dev3151+g31c7178"}
     placed = told("It fails with vLLM 0.1.dev3151+g31c7178. It fails with 0.10.0. It worked in 0.9.0.")
     assert placed["first_failing"] == "0.10.0"
+
+
+def test_the_days_of_nightly_builds_are_a_range() -> None:
+    report = (
+        "Nightly results of this group. **Current streak start:** 2026-03-12 **First failure in 60d window:** 2026-02-20 "
+        "**Last successful nightly:** 2026-03-11 **Latest nightly date:** 2026-03-19"
+    )
+    assert told(report) == {"last_working": "2026-03-11", "first_failing": "2026-03-12"}
+    assert told("It fails since 2026-03-12, it worked on 2026-03-11.") == {}
+
+
+@pytest.mark.parametrize("name", ["v.0.13.0", "V0.13.0", "vllm_0.13.0_20251103", "vLLM0.13.0"])
+def test_a_version_is_read_in_every_spelling(name: str) -> None:
+    assert told(f"{name} works fine, but after upgrading to 0.14.0 it crashes.")["last_working"] == "0.13.0"
 
 
 def test_a_version_right_behind_the_name_is_read_whole_and_cuda_s_is_none() -> None:
