@@ -60,7 +60,8 @@ def next_steps(
     known = conditions_of(reading, kinds)
     found: list[NextStep] = []
     set_before: set[str] = set()
-    for row in sorted(rows(), key=lambda row: "pattern" not in row):
+    main = {kind.id for kind in kinds[:1]}
+    for row in sorted(rows(), key=lambda row: _rank(row, main)):
         if (particular and "pattern" not in row) or not holds(row, known):
             continue
         step = _step_of(row, error, reading)
@@ -73,6 +74,13 @@ def next_steps(
         if len(found) == MAX_STEPS:
             break
     return tuple(found)
+
+
+def _rank(row: dict[str, Any], main: set[str]) -> int:
+    """Steps that the message proves come first, then those of the kind that names the failure."""
+    if "pattern" in row:
+        return 0
+    return 1 if any(main & set(condition.split("|")) for condition in row["when"]) else 2
 
 
 def holds(row: dict[str, Any], known: frozenset[str]) -> bool:

@@ -224,6 +224,13 @@ def test_a_kind_is_known_by_the_cause_and_not_by_what_wraps_it() -> None:
             "vllm --version; vllm serve --help=all",
         ),
         (
+            (
+                "ValueError: As of transformers v4.44, default chat template is no longer allowed, so you must provide a "
+                "chat template if the tokenizer does not define one."
+            ),
+            "vllm serve YOUR_ARGS --chat-template ./template.jinja",
+        ),
+        (
             "openai.BadRequestError: Error code: 400 - {'message': 'At most 1 image(s) may be provided in one prompt.'}",
             """vllm serve YOUR_ARGS --limit-mm-per-prompt '{"image": 2}'""",
         ),
