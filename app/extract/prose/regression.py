@@ -74,6 +74,10 @@ _MENTION = pattern(
 _DAY = pattern(r"(?:\b|_)(20\d\d-[01]\d-[0-3]\d|20\d\d[01]\d[0-3]\d)(?:[^\w:-]|$)")
 """A day, which names a build in a sentence about nightly ones."""
 
+_REPOSITORY = pattern(r"github\.com/[\w.-]+/([\w.-]+)(?:/commits?/)?$")
+"""Before a change in an address: its repository."""
+MAX_REPOSITORY_CHARS = 90
+
 _LACKS_FEATURE = pattern(r"^\W{0,3}(?:do|does|did)(?:n['’]t| not) (?:contain|include|support|ship)")
 """After a version: it lacks the failing feature, which is no proof that it works."""
 
@@ -212,9 +216,17 @@ def _likely(
             continue
         if part == "culprit" and _holds(_before(sentence, mention.start), "no_blame"):
             continue
+        if is_change and _is_elsewhere(sentence, mention.start):
+            continue
         span = sentence.span(mention.start, mention.end)
         quote = cite(document, f"regression.{role}", mention.value, span, "regression.role", round(chance, 2))
         yield (f"commit_{part}" if is_change and part != "culprit" else part), (mention.value, quote)
+
+
+def _is_elsewhere(sentence: Sentence, start: int) -> bool:
+    """True if a change is given by an address in a repository other than vLLM's."""
+    found = _REPOSITORY.search(sentence.low[max(0, start - MAX_REPOSITORY_CHARS) : start])
+    return found is not None and "vllm" not in found.group(1)
 
 
 def _before(sentence: Sentence, start: int) -> str:

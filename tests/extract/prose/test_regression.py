@@ -218,6 +218,14 @@ def test_an_untagged_build_is_kept_and_never_ordered_against_a_release() -> None
     assert placed["first_failing"] == "0.10.0"
 
 
+@pytest.mark.parametrize(
+    ("place", "culprit"), [("acme/vllm/pull/9550", "#9550"), ("acme/kernels/pull/9550", None)]
+)
+def test_a_change_of_another_repository_is_not_blamed(place: str, culprit: str | None) -> None:
+    found = told(f"After https://github.com/{place}, building from source fails for me on H100.")
+    assert found.get("culprit") == culprit
+
+
 def test_the_days_of_nightly_builds_are_a_range() -> None:
     report = (
         "Nightly results of this group. **Current streak start:** 2026-03-12 **First failure in 60d window:** 2026-02-20 "
