@@ -4,14 +4,14 @@ This module stores nothing of the log and masks secrets in all quotes from it.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Required, TypedDict, Unpack
 
 from sqlalchemy.orm import Session
 
 from app.extract.facts import Facts, Signature
-from app.extract.fields.launch import read_launch
+from app.extract.fields.launch import Launch, read_launch
 from app.extract.log.lines import LogLine
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.signature import make_signature
@@ -43,6 +43,7 @@ from app.knowledge.diagnosis.shapes import (
     LogEnvironment,
     Match,
     MatchLine,
+    NextStep,
     OtherError,
     Redaction,
     RemedySource,
@@ -50,8 +51,8 @@ from app.knowledge.diagnosis.shapes import (
     Why,
 )
 from app.knowledge.fix.state import fix_states, is_vllm
-from app.knowledge.launch import compose_all
-from app.knowledge.remedies import Remedy, for_version, rank_remedies, remedies_of
+from app.knowledge.launch import alone, compose, compose_all
+from app.knowledge.remedies import Remedy, action_key, for_version, rank_remedies, remedies_of
 from app.knowledge.stack.stack import stack_of_log, write_stack
 from app.match.search.agreement import find_agreements
 from app.match.search.log_query import LogQuery, ask_log
@@ -256,7 +257,7 @@ def _describe(asked: _Input, found: _SearchResult, repo: str) -> Diagnosis:
     if launch is not None and named and outcome == "not_started" and needs_steps:
         option = option_step(launch, _masked(named.message, named.line, masked_log), steps)
         steps = (option, *steps) if option else steps
-    steps = steps[:MAX_STEPS]
+    steps = tuple(_untried(steps, launch, found.remedies))[:MAX_STEPS]
     answer = Diagnosis(
         verdict=found.verdict,
         root_cause=_root_cause(reading, masked_log),
@@ -294,6 +295,17 @@ def _describe(asked: _Input, found: _SearchResult, repo: str) -> Diagnosis:
     to_correct = steps and not in_words and is_own
     draft = issue_draft(reading, masked_log, launch, answer) if found.is_open and not to_correct else ""
     return answer.model_copy(update={"issue_draft": draft})
+
+
+def _untried(
+    steps: Iterable[NextStep], launch: Launch | None, remedies: Iterable[Remedy]
+) -> Iterator[NextStep]:
+    """Yield the steps that the command does not contain already and that did not fail in a report."""
+    failed = {action_key(one.action) for one in remedies if one.outcome == "fails" and not one.without}
+    for step in steps:
+        whole = compose(launch, step.command) if launch and step.command else None
+        if not (whole and whole.is_there) and action_key(alone(step.command)) not in failed:
+            yield step
 
 
 def _rank_for_version(reading: LogReading, remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:

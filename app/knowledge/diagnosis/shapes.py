@@ -1,5 +1,6 @@
 """The shapes of an answer: a diagnosis of a pasted log. Public contract of `POST /api/v1/diagnose`."""
 
+import re
 from datetime import datetime
 from typing import Literal
 
@@ -7,9 +8,11 @@ from pydantic import Field
 
 from app.extract.facts import Cause, Frozen, Regression, Signature
 from app.knowledge.fix.shapes import FixView
-from app.knowledge.launch import ComposedCommand
+from app.knowledge.launch import ComposedCommand, alone
 from app.knowledge.remedies import Remedy
 from app.match.search.ranking import Band as MatchBand
+
+_SETTING_NAME = re.compile(r"[a-z]+(?:[-_][a-z]+)+")
 
 Band = Literal["same", "likely", "related", "unknown"]
 OPEN: frozenset[Band] = frozenset(("unknown", "related"))
@@ -230,3 +233,24 @@ class Diagnosis(Frozen):
     def readable_matches(self) -> tuple[Match, ...]:
         """The first match, and those that are likely enough to be worth reading."""
         return self.matches[:1] + tuple(one for one in self.matches[1:] if one.score >= READABLE_FROM)
+
+    @property
+    def steps_first(self) -> bool:
+        """Whether the next steps stand above the remedies.
+
+        So they do where no report of the failure names a remedy that may help, and where a step's command
+        sets an option that the first remedy only names: it has the value for this run.
+        """
+        helpful = [one for one in self.workarounds if one.outcome != "fails"]
+        if self.verdict in ("unknown", "related") or not helpful:
+            return True
+        named = _setting_names(helpful[0].action)
+        return not helpful[0].command and any(named & _setting_names(one.command) for one in self.next_steps)
+
+    def composed_for(self, change: str) -> ComposedCommand | None:
+        """The caller's whole command with this change of a remedy or step, if it was composed."""
+        return next((one for one in self.composed if one.change == alone(change)), None)
+
+
+def _setting_names(text: str) -> set[str]:
+    return {name.replace("_", "-") for name in _SETTING_NAME.findall(text)}

@@ -16,7 +16,6 @@ from starlette.types import Receive, Scope, Send
 from app.knowledge import labels
 from app.knowledge.diagnosis.excerpts import marked_pieces
 from app.knowledge.diagnosis.headline import issue_name
-from app.knowledge.launch import alone
 from app.paths import static_dir
 from app.render import make_environment
 from app.web.views import filters as words
@@ -32,7 +31,7 @@ _FILTERS: tuple[Callable[..., Any], ...] = (
     *(labels.count, labels.label, labels.plural, marked_pieces),
     *(words.age, words.day, words.rfc3339, words.stamp),
     *(words.fix_advice, words.fix_sign, words.range_words, words.version),
-    *(shade, alone),
+    shade,
     *(words.listed, words.percent, words.share, words.heading, words.unmarked),
 )
 

@@ -10,7 +10,7 @@ from app.config import LOG_LIMIT_BYTES
 from app.errors import EmptyInputError, TooLargeError
 from app.knowledge.diagnosis.diagnose import MAX_QUOTE_CHARS, diagnose
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
-from app.knowledge.diagnosis.shapes import Diagnosis
+from app.knowledge.diagnosis.shapes import Diagnosis, IndexState, LogEnvironment, NextStep
 from app.store.session import Store
 from tests.knowledge.conftest import Keep
 from tests.samples import (
@@ -487,3 +487,36 @@ def test_a_log_of_millions_of_characters_is_answered_with_a_draft(store: Store) 
     assert answer.root_cause is not None
     assert (answer.root_cause.type, answer.root_cause.line) == ("KeyError", 20_001)
     assert "KeyError: 'layers.0.bias'" in answer.issue_draft
+
+
+NO_ROOM = (
+    "$ vllm serve org/model --max-model-len 4096\n"
+    "(EngineCore_DP0 pid=7) ERROR 03-01 10:00:00 [core.py:708] EngineCore failed to start.\n"
+    "(EngineCore_DP0 pid=7) ERROR 03-01 10:00:00 [core.py:708] ValueError: No available memory for the cache "
+    "blocks. Try increasing `gpu_memory_utilization` when initializing the engine.\n"
+)
+
+
+def test_a_step_that_the_command_has_already_is_not_offered(store: Store) -> None:
+    def commands(log: str) -> list[str]:
+        return [step.command for step in ask(store, log).next_steps]
+
+    assert "vllm serve YOUR_ARGS --max-model-len 4096" not in commands(NO_ROOM)
+    assert "vllm serve YOUR_ARGS --max-model-len 4096" in commands(NO_ROOM.replace("4096", "8192"))
+
+
+def test_a_step_with_the_value_for_this_run_stands_above_a_remedy_that_only_names_the_option() -> None:
+    def answer(**values: object) -> Diagnosis:
+        step = NextStep(text="…", command="vllm serve YOUR_ARGS --gpu-memory-utilization 0.27")
+        return Diagnosis.model_validate(
+            {"verdict": "same", "root_cause": None, "environment": LogEnvironment(), "next_steps": (step,)}
+            | {"index": IndexState(issues=1), "took_ms": 1.0, "headline": "…", **values}
+        )
+
+    remedy = {"action": "lower `gpu_memory_utilization`", "kind": "flag", "outcome": "works"}
+    source = {"repo": "org/repo", "number": 1, "url": "https://example.org/1"}
+    assert answer().steps_first
+    assert answer(workarounds=[remedy | source]).steps_first
+    assert not answer(workarounds=[remedy | source | {"action": "restart the pod"}]).steps_first
+    assert not answer(workarounds=[remedy | source | {"command": "--gpu-memory-utilization 0.8"}]).steps_first
+    assert answer(workarounds=[remedy | source | {"outcome": "fails"}]).steps_first
