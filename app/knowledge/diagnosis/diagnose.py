@@ -17,7 +17,7 @@ from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.signature import make_signature
 from app.extract.reader import LogReading, read_log, read_question
 from app.extract.redact import Redacted, masked_all, redact
-from app.knowledge.diagnosis.error_text import whole_message, words_of_cause
+from app.knowledge.diagnosis.error_text import quoted_line, whole_message, words_of_cause
 from app.knowledge.diagnosis.excerpts import issue_excerpt, log_excerpt
 from app.knowledge.diagnosis.explain import explain, why_not_same
 from app.knowledge.diagnosis.failures import (
@@ -427,7 +427,7 @@ def _root_cause(reading: LogReading, masked_log: str) -> RootCause | None:
         frame=cause.frame,
         process=cause.line.process or None,
         line=cause.line.number,
-        quote=_masked(cause.line.text.strip(), cause.line, masked_log),
+        quote=quoted_line(reading, cause, masked_log)[:MAX_QUOTE_CHARS],
         is_wrapper=reading.errors.cause is None,
     )
 

@@ -3,7 +3,7 @@
 Quotes are taken from the masked log.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from app.extract.log.lines import LogLine
@@ -132,10 +132,7 @@ def whole_message(reading: LogReading, record: ErrorRecord, message: str, masked
         text = text.partition(f"{opening[1]})")[0]
     if trailer := _TRAILER.search(text):
         text = text[: trailer.start()]
-    for line in lines[1:]:
-        if not _INCOMPLETE.search(text.rstrip()):
-            break
-        text = f"{text.rstrip()} {masked_text(line, masked_log).strip()}"
+    text = _continued(text, lines[1:], masked_log)
     choices = CHOICES.search(text)
     if choices and choices.start() >= MIN_MESSAGE_CHARS and len(text) > MAX_MESSAGE_CHARS:
         text = text[: choices.start()].rstrip(" ([{:;,")
@@ -145,6 +142,21 @@ def whole_message(reading: LogReading, record: ErrorRecord, message: str, masked
         text = f"{_field_prefix(reading)}{text}"
     quotes = [mark for mark in "'\"" if text.startswith(mark) and text.count(mark) == 1]
     return (text.lstrip("".join(quotes)) if quotes else text).rstrip("! ") or message
+
+
+def quoted_line(reading: LogReading, record: ErrorRecord, masked_log: str) -> str:
+    """Return the error's line without its prefix; if its message breaks off, with the next lines."""
+    first, *below = message_lines(reading, record)
+    return _continued(masked_text(first, masked_log).strip(), below, masked_log)
+
+
+def _continued(text: str, below: Iterable[LogLine], masked_log: str) -> str:
+    """Return a text that breaks off within a sentence with the lines that end it."""
+    for line in below:
+        if not _INCOMPLETE.search(text.rstrip()):
+            break
+        text = f"{text.rstrip()} {masked_text(line, masked_log).strip()}"
+    return text
 
 
 def _field_prefix(reading: LogReading) -> str:

@@ -34,6 +34,8 @@ _SCENES: dict[Program, str] = {
     "other": "This is no log of vLLM; its error",
 }
 _WORD = re.compile(r"[a-z]{4,}")
+_KIND = re.compile(r"^([A-Z][a-z ]+) \([^()]*\):")
+"""The name of a failure's kind, which gives way to a long message."""
 _LONG_NAME = re.compile(r"(\S{50})\S{30,}(\S{15})")
 """A path or value so long that it would crowd out the rest of the message."""
 
@@ -89,6 +91,8 @@ def headline(
     if not failure:
         return cut_at_word(known, MAX_CHARS)
     room = MAX_CHARS - len(JOINT) - min(len(known), MIN_VERDICT_CHARS)
+    if len(failure) > room:
+        failure = _KIND.sub(r"\1:", failure)
     failure = cut_at_word(failure, room)
     return f"{failure}{JOINT}{cut_at_word(known, MAX_CHARS - len(JOINT) - len(failure))}"
 

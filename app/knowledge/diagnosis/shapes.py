@@ -1,6 +1,5 @@
 """The shapes of an answer: a diagnosis of a pasted log. Public contract of `POST /api/v1/diagnose`."""
 
-import re
 from datetime import datetime
 from typing import Literal
 
@@ -11,8 +10,6 @@ from app.knowledge.fix.shapes import FixView
 from app.knowledge.launch import ComposedCommand, alone
 from app.knowledge.remedies import Remedy
 from app.match.search.ranking import Band as MatchBand
-
-_SETTING_NAME = re.compile(r"[a-z]+(?:[-_][a-z]+)+")
 
 Band = Literal["same", "likely", "related", "unknown"]
 OPEN: frozenset[Band] = frozenset(("unknown", "related"))
@@ -236,21 +233,14 @@ class Diagnosis(Frozen):
 
     @property
     def steps_first(self) -> bool:
-        """Whether the next steps stand above the remedies.
+        """Whether the next steps stand above the remedies: unless a change to type is known to help.
 
-        So they do where no report of the failure names a remedy that may help, and where a step's command
-        sets an option that the first remedy only names: it has the value for this run.
+        What people say without a change to type is weaker than a step that this very log proves.
         """
         helpful = [one for one in self.workarounds if one.outcome != "fails"]
-        if self.verdict in ("unknown", "related") or not helpful:
-            return True
-        named = _setting_names(helpful[0].action)
-        return not helpful[0].command and any(named & _setting_names(one.command) for one in self.next_steps)
+        is_known = self.verdict in ("same", "likely")
+        return not (is_known and helpful and (helpful[0].command or not self.next_steps))
 
     def composed_for(self, change: str) -> ComposedCommand | None:
         """The caller's whole command with this change of a remedy or step, if it was composed."""
         return next((one for one in self.composed if one.change == alone(change)), None)
-
-
-def _setting_names(text: str) -> set[str]:
-    return {name.replace("_", "-") for name in _SETTING_NAME.findall(text)}

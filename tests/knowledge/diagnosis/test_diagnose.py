@@ -505,7 +505,7 @@ def test_a_step_that_the_command_has_already_is_not_offered(store: Store) -> Non
     assert "vllm serve YOUR_ARGS --max-model-len 4096" in commands(NO_ROOM.replace("4096", "8192"))
 
 
-def test_a_step_with_the_value_for_this_run_stands_above_a_remedy_that_only_names_the_option() -> None:
+def test_steps_stand_above_a_remedy_without_a_change_to_type() -> None:
     def answer(**values: object) -> Diagnosis:
         step = NextStep(text="…", command="vllm serve YOUR_ARGS --gpu-memory-utilization 0.27")
         return Diagnosis.model_validate(
@@ -517,6 +517,6 @@ def test_a_step_with_the_value_for_this_run_stands_above_a_remedy_that_only_name
     source = {"repo": "org/repo", "number": 1, "url": "https://example.org/1"}
     assert answer().steps_first
     assert answer(workarounds=[remedy | source]).steps_first
-    assert not answer(workarounds=[remedy | source | {"action": "restart the pod"}]).steps_first
+    assert not answer(workarounds=[remedy | source], next_steps=()).steps_first
     assert not answer(workarounds=[remedy | source | {"command": "--gpu-memory-utilization 0.8"}]).steps_first
     assert answer(workarounds=[remedy | source | {"outcome": "fails"}]).steps_first

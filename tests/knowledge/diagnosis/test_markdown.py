@@ -130,7 +130,9 @@ def test_code_reads_as_it_was(text: str) -> None:
 
 
 def test_the_answer_has_its_headings_in_order() -> None:
-    text = diagnosis_markdown(a_diagnosis())
+    diagnosis = a_diagnosis()
+    typed = diagnosis.workarounds[0].model_copy(update={"command": "--x"})
+    text = diagnosis_markdown(diagnosis.model_copy(update={"workarounds": (typed,)}))
 
     assert [line for line in text.splitlines() if line.startswith("#")] == [
         "## Root cause",
