@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from sqlalchemy.orm import Session
 
 from app.errors import UnknownVersionError
-from app.extract.versions import Version, ordered
+from app.extract.versions import Version, check_version, ordered
 from app.store.derived.facts import known_values, often_stated
 from app.store.github.releases import tags_of
 
@@ -26,21 +26,31 @@ REPORTS_MIN = 5
 """Fewest reports for a version to count as a release."""
 
 
-def check_possible(session: Session, repo_id: int, name: str, version: str | None) -> None:
-    """Reject a version that is neither a known nor a possible next release; `name`: argument name.
+def check_possible(
+    session: Session, repo_id: int, name: str, version: str | None, *, may_be_newer: bool = False
+) -> None:
+    """Reject a version that is neither a known nor a possible next release.
+
+    Args:
+        name: of the argument, for the message.
+        may_be_newer: accept one newer than all releases: the caller may run it, and the data may be old.
 
     Raises:
         UnknownVersionError: names the nearest known release.
     """
     if version is None:
         return
+    try:
+        check_version(version)
+    except ValueError as error:
+        raise UnknownVersionError(f"{name}: {version[:40]} {error}.") from None
     releases = tags_of(session, repo_id)
     tags = releases or often_stated(session, repo_id, REPORTED, REPORTS_MIN)
     asked, newest = ordered(version), max(_ordered(tags), default=None)
     if asked is None or newest is None or can_be(version, tags):
         return
     wanted = _release(asked)
-    if not releases and _release(newest) < wanted <= NEWEST_READ:
+    if _release(newest) < wanted and (may_be_newer or (not releases and wanted <= NEWEST_READ)):
         return
     if wanted <= _release(newest):
         reported = known_values(session, REPORTED)

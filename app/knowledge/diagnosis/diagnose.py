@@ -52,6 +52,7 @@ from app.knowledge.diagnosis.shapes import (
 )
 from app.knowledge.fix.state import fix_states, is_vllm
 from app.knowledge.launch import alone, compose, compose_all
+from app.knowledge.possible_versions import check_possible
 from app.knowledge.remedies import Remedy, action_key, for_version, rank_remedies, remedies_of
 from app.knowledge.stack.stack import stack_of_log, write_stack
 from app.match.search.agreement import find_agreements
@@ -71,7 +72,7 @@ from app.match.search.terms import question_heading
 from app.store.derived.issue_vectors import TextVector
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.search_index import Key, numbers_by_repository
-from app.store.github.issues import StoredRepositories, find_heads, find_stored_repositories
+from app.store.github.issues import StoredRepositories, find_heads, find_repository, find_stored_repositories
 from app.store.session import Store
 
 MAX_REMEDIES = 12
@@ -133,12 +134,16 @@ def diagnose_log(
     Raises:
         EmptyInputError: the log is blank.
         TooLargeError: over 10 MiB of UTF-8.
+        UnknownVersionError: `vllm_version` is no version, or older than the newest release and none itself.
     """
     began = time.perf_counter()
     asked = _read(clean_log(log), vllm_version, gpu, model, embed)
     with store.reading() as session:
         # A log's version is vLLM's; a version given by the caller is that of the default repository.
         versions_of = repos[0] if vllm_version or is_vllm(repos[0]) else ""
+        if is_vllm(repos[0]):
+            repo_id = find_repository(session, repos[0])
+            check_possible(session, repo_id, "vllm_version", vllm_version, may_be_newer=True)
         found = _search(session, asked, repos, exclude, limit, versions_of=versions_of)
     answer = _describe(asked, found, repos[0])
     took_ms = round((time.perf_counter() - began) * 1000, 1)

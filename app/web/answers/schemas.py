@@ -60,8 +60,9 @@ class DiagnoseRequest(DiagnoseOptions):
 
 
 class BatchedLog(DiagnoseRequest):
-    """One of several logs; for an empty one the answer is a `Problem`, and the others are diagnosed."""
+    """One of several logs; for a bad log or version the answer is a `Problem`, the others are diagnosed."""
 
+    vllm_version: HintText = Field(None, description="version that failed, if the log does not print it")
     log: str = Field(description="the log as text; at most 10 MiB of UTF-8 after decoding")
 
 

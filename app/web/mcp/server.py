@@ -9,6 +9,7 @@ person's browser (DNS rebinding), so only loopback names and TRIAGE_PUBLIC_HOSTS
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from inspect import signature
 from typing import Any
 
 from mcp.server.mcpserver import MCPServer
@@ -35,7 +36,7 @@ from app import __version__
 from app.errors import InputError, NotFoundError, SchemaError, StoreError, TriageError
 from app.knowledge.markdown import NOTICE, cut_markdown
 from app.web.answers.problems import answer_problem
-from app.web.body import MalformedError, check_structure, read_limited
+from app.web.body import MalformedError, check_structure, nearest, read_limited
 from app.web.deps import Services
 from app.web.mcp.shapes import output_schema
 from app.web.mcp.tools import TOOLS, Hint, ResourceNumber, Tools, issue_report, week_digest
@@ -68,6 +69,7 @@ class TriageServer(MCPServer[Any]):
             ToolError: what the model did wrong, or what is not to be had, in one line.
             UnexpectedToolError: the tool broke.
         """
+        _check_names(name, arguments)
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
@@ -95,6 +97,22 @@ class TriageServer(MCPServer[Any]):
             if isinstance(cause, TriageError):
                 raise ResourceError(_one_line(cause)) from cause
             raise
+
+
+def _check_names(tool: str, arguments: Iterable[str]) -> None:
+    """Refuse an argument that the tool does not have; the library would ignore it.
+
+    Raises:
+        ToolError: names the nearest argument, else all.
+    """
+    if tool not in TOOLS:
+        return
+    known = [name for name in signature(getattr(Tools, tool)).parameters if name != "self"]
+    for given in arguments:
+        if given not in known:
+            near = nearest(given, known)
+            hint = f"the nearest is {near}" if near else f"there are {', '.join(known)}"
+            raise ToolError(f"An argument of {tool} is unknown; {hint}.")
 
 
 def _one_line(fault: TriageError | ValidationError) -> str:

@@ -4,7 +4,6 @@ The description of a tool is its docstring. Raises the errors of `app.errors`, w
 model to read and act on. The library runs the tools in its thread pool.
 """
 
-import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from app.config import LOG_LIMIT_BYTES
 from app.errors import InputError, NotFoundError
-from app.extract.versions import ordered
+from app.extract.versions import check_version, ordered
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.diagnosis.log_input import check_is_text, clean_log, clean_words
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
@@ -38,7 +37,6 @@ from app.web.mcp.shapes import (
 
 MATCHES_MAX = 5
 
-_VERSION = re.compile(r"v?[0-9A-Za-z][0-9A-Za-z.+_!-]{0,99}")
 TOOLS: dict[str, tuple[str, type[BaseModel]]] = {
     "diagnose_log": ("Diagnose a vLLM crash log", Diagnosis),
     "search_issues": ("Search vLLM issues", IssuePage),
@@ -274,12 +272,10 @@ def known_version(text: str | None, argument: str = "version") -> str | None:
     Raises:
         InputError: neither a release, nor a build, nor a commit.
     """
-    version = (text or "").strip()
-    if not version:
-        return None
-    if not _VERSION.fullmatch(version) or not (ordered(version) or re.search(r"[0-9]", version)):
-        raise InputError(f"{argument}: is no version. Give a release such as 0.19.0, a build, or a commit.")
-    return version
+    try:
+        return check_version((text or "").strip()) or None
+    except ValueError as error:
+        raise InputError(f"{argument}: {error}.") from None
 
 
 def _words(text: str | None) -> str | None:

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.config import LOG_LIMIT_BYTES
-from app.errors import EmptyInputError, TooLargeError
+from app.errors import EmptyInputError, TooLargeError, UnknownVersionError
 from app.knowledge.diagnosis.diagnose import MAX_QUOTE_CHARS, diagnose
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.shapes import Diagnosis, IndexState, LogEnvironment, NextStep
@@ -311,6 +311,15 @@ def test_what_the_caller_says_of_the_run_wins_over_the_log(base: Store) -> None:
 
 
 # Input
+
+
+def test_a_version_that_cannot_be_is_refused_and_a_newer_one_is_not(base: Store, keep: Keep) -> None:
+    keep(a_release("v0.9.0"), a_release("v0.9.1"))
+    for version in ("banana", "0.8.77"):
+        with pytest.raises(UnknownVersionError, match=f"vllm_version: {version} is no "):
+            ask(base, rope_log(), vllm_version=version)
+
+    assert numbers(ask(base, rope_log(), vllm_version="1.7.0"))[0] == 12
 
 
 @pytest.mark.parametrize("log", ["", " \n\t ", "\x00\x01"])

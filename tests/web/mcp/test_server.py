@@ -258,12 +258,26 @@ def test_what_was_cut_is_told(ask: Callable[..., CallToolResult]) -> None:
         (
             "get_fix_status",
             {"number": CRASH_NUMBER, "vllm_version": "latest please"},
-            "vllm_version: is no version.",
+            "vllm_version: is no version such as 0.19.0, and no commit.",
         ),
         ("known_issues_of_version", {"version": "b4d1dea"}, "version: no stored issue names b4d1dea."),
         ("known_issues_of_version", {"version": " "}, "version: give a vLLM release"),
         ("search_issues", {"query": " "}, "query: give words to search by"),
-        ("search_issues", {"query": "x", "version": "banana"}, "version: is no version."),
+        (
+            "search_issues",
+            {"query": "x", "version": "banana"},
+            "version: is no version such as 0.19.0, and no commit.",
+        ),
+        (
+            "search_issues",
+            {"query": "x", "gpus": "H100"},
+            "An argument of search_issues is unknown; the nearest is gpu.",
+        ),
+        (
+            "get_issue",
+            {"number": 5, "<b>": 1},
+            "An argument of get_issue is unknown; there are number, repo,",
+        ),
         ("diagnose_log", {"log": " \n"}, "The log is empty."),
         ("diagnose_log", {"log": ""}, "log: is empty."),
         (

@@ -1194,6 +1194,16 @@ def test_a_batch_is_refused_whole_where_its_shape_is_wrong(client: TestClient, r
     assert not room.asked
 
 
+def test_a_log_with_a_version_that_is_none_has_its_line_and_the_others_their_answers(store: Store) -> None:
+    with TestClient(create_app(Settings(_env_file=None), store)) as client:  # type: ignore[call-arg]
+        logs = [{"log": LOG, "vllm_version": version} for version in ("banana", "0.9.0")]
+        answer = client.post("/api/v1/diagnose/batch", json={"logs": logs})
+    lines = [json.loads(line) for line in answer.text.splitlines()]
+
+    assert (lines[0]["status"], lines[1]["verdict"]) == (422, "unknown")
+    assert lines[0]["detail"] == "vllm_version: banana is no version such as 0.19.0, and no commit."
+
+
 def test_each_log_counts_against_the_limit(store: Store) -> None:
     settings = Settings(rate_limit="5/hour", _env_file=None)  # type: ignore[call-arg]
     with TestClient(create_app(settings, store)) as client:
