@@ -249,6 +249,17 @@ def test_of_an_unknown_failure_the_cause_the_steps_and_the_draft_outlive_weak_ma
         assert found[name] == data[name]
 
 
+def test_a_tool_s_answer_to_an_unknown_failure_keeps_its_steps_longer_than_weak_matches() -> None:
+    steps = tuple(NextStep(text=f"Step {at}: " + "look at it " * 9, command="vllm serve") for at in range(4))
+    whole = UNKNOWN.model_copy(update={"matches": MATCHES * 4, "next_steps": steps})
+    fields = {"verdict", "headline", "root_cause", "next_steps", "matches"}
+    data = whole.model_dump(mode="json", include=fields)
+    found = fit(data, order_of("diagnose_log", data), len(dumps(data)) - len(dumps(data["matches"])) + 200)
+
+    assert len(found["matches"]) < 2
+    assert found["next_steps"] == data["next_steps"]
+
+
 def test_of_an_unknown_failure_every_step_outlives_the_draft_s_parts_and_the_composed_commands() -> None:
     steps = tuple(NextStep(text=f"Step {at}: " + "look at it " * 9, command="vllm serve") for at in range(4))
     command = ComposedCommand(change="--seed 1", line="vllm serve " * 40, parts=(), source="command")
