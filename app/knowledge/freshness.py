@@ -1,10 +1,12 @@
 """Counts and age of the stored data, for page footers and `triage status`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic import Field
+from sqlalchemy.orm import Session
 
 from app.extract.facts import Frozen
 from app.model_reader.reply import prompt_version
@@ -12,7 +14,7 @@ from app.store.derived.model_replies import count_replies, last_model, tokens_to
 from app.store.engine.sync_lock import sync_holder
 from app.store.github.issues import count_issues, find_repository, repository_names
 from app.store.github.releases import newest_release, tags_of
-from app.store.github.sync_state import cursors_of, fresh_as_of, last_run_of, last_runs
+from app.store.github.sync_state import KILLED, RUNNING, cursors_of, fresh_as_of, last_run_of, last_runs
 from app.store.records import SyncRunRecord
 from app.store.session import Store
 
@@ -126,16 +128,28 @@ class Status(Frozen):
 
 def status(store: Store, repos: Sequence[str]) -> Status:
     """Return the sync runs, and counts and freshness of these repositories."""
+    syncing = sync_holder(store.engine)
     with store.reading() as session:
-        runs = last_runs(session, RUNS)
+        runs = latest_runs(session, syncing)
     return Status(
-        syncing=sync_holder(store.engine),
+        syncing=syncing,
         repositories={
             repo: RepositoryStatus(stored=_stored_counts(store, repo), freshness=freshness(store, repo))
             for repo in repos
         },
         runs=tuple(runs),
     )
+
+
+def latest_runs(session: Session, syncing: str | None, repo_id: int | None = None) -> list[SyncRunRecord]:
+    """Return the newest sync runs, newest first, of one or all repositories.
+
+    A run without an end is `running` only if it is the newest and a process is `syncing`; else it was killed.
+    """
+    return [
+        replace(run, outcome=KILLED) if run.outcome == RUNNING and (at or syncing is None) else run
+        for at, run in enumerate(last_runs(session, RUNS, repo_id))
+    ]
 
 
 class ReaderStatus(Frozen):

@@ -101,6 +101,17 @@ def a_failure(number: int, **fields):
     return an_issue(number, **{"body": fenced("It works with `--quantization awq`.", marlin_log()), **fields})
 
 
+def test_a_run_that_no_process_carries_on_is_told_as_killed(store: Store) -> None:
+    with store.unit_of_work() as session:
+        repo_id = add_repository(session, REPO)
+        begin_run(session, repo_id)
+    with sync_lock(store.engine):
+        running = status(store, (REPO,)).runs[0].outcome
+    (left,) = status(store, (REPO,)).runs
+
+    assert (running, left.outcome) == ("running", "killed")
+
+
 def test_an_unknown_repository_is_empty(store: Store) -> None:
     found = overview(store, REPO)
 

@@ -14,7 +14,7 @@ from app.errors import ReaderError, SchemaError, StoreError
 from app.extract.facts import Frozen
 from app.extract.reader import RULES_VERSION
 from app.extract.text.document import IssueText
-from app.knowledge.freshness import STALE_AFTER, freshness
+from app.knowledge.freshness import STALE_AFTER, freshness, latest_runs
 from app.model_reader.client import reader_client
 from app.model_reader.embeddings import embedder
 from app.model_reader.prompt import make_prompt
@@ -33,9 +33,9 @@ from app.store.engine.health import (
     find_damage,
 )
 from app.store.engine.sqlite_file import sqlite_file
+from app.store.engine.sync_lock import sync_holder
 from app.store.github.issues import find_repository, find_stored_repositories
 from app.store.github.releases import missing_for_fixes
-from app.store.github.sync_state import last_run_of
 from app.store.people import sum_kept_logs
 from app.store.schema import check_current, current_revision
 from app.store.session import Store, open_store
@@ -137,14 +137,14 @@ def _examine_repository(session: Session, store: Store, repo: str, looked: list[
     if missing := missing_for_fixes(session, repo_id):
         fault = f"no {' and no '.join(missing)} are stored: which release fixes what cannot be known"
         yield an_advice(repo, fault, "`triage sync` brings them, and so does a server that syncs")
-    run = last_run_of(session, repo_id)
+    run = next(iter(latest_runs(session, sync_holder(store.engine), repo_id)), None)
     if run is None:
         fault = "it was never synced: what is stored is the starter set, or was imported"
         yield an_advice(repo, fault, "`triage up` syncs as it serves; `triage sync` does it once")
     elif run.outcome == "failed":
         fault = f"the last sync failed: {run.fault or 'no reason was noted'}"
         yield a_fault(repo, fault, "`triage sync` tries again, and says why it cannot")
-    elif run.outcome != "complete":
+    elif run.outcome not in ("complete", "running"):
         fault = f"the last sync ended as {run.outcome}" + (f": {run.fault}" if run.fault else "")
         yield an_advice(repo, fault, "the next one goes on where it stopped")
     fresh = freshness(store, repo)

@@ -4,7 +4,7 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError
@@ -31,13 +31,19 @@ def fresh_as_of(session: Session, repo_id: int) -> datetime | None:
 
 def last_run_of(session: Session, repo_id: int) -> SyncRunRecord | None:
     """Return the repository's newest ended run, or None."""
-    return next(iter(last_runs(session, 1, (_RUN.repo_id == repo_id) & _RUN.ended_at.is_not(None))), None)
+    return next(iter(last_runs(session, 1, repo_id, has_ended=True)), None)
 
 
-def last_runs(session: Session, limit: int = 10, *chosen: ColumnElement[bool]) -> list[SyncRunRecord]:
-    """Return the newest runs that meet the conditions `chosen`, newest first."""
+def last_runs(
+    session: Session, limit: int = 10, repo_id: int | None = None, *, has_ended: bool = False
+) -> list[SyncRunRecord]:
+    """Return the newest runs of one or all repositories, newest first; with `has_ended`, only ended ones."""
     columns = (_RUN[item.name] for item in fields(SyncRunRecord) if item.name != "repo")
-    query = select(REPOSITORY.c.full_name, *columns).join_from(SYNC_RUN, REPOSITORY).where(*chosen)
+    query = select(REPOSITORY.c.full_name, *columns).join_from(SYNC_RUN, REPOSITORY)
+    if repo_id is not None:
+        query = query.where(_RUN.repo_id == repo_id)
+    if has_ended:
+        query = query.where(_RUN.ended_at.is_not(None))
     rows = session.connection().execute(query.order_by(_RUN.id.desc()).limit(limit))
     return [SyncRunRecord(*row) for row in rows]
 
