@@ -93,7 +93,7 @@ def _sections(digest: Digest) -> list[Section]:
         Section(
             "Do this week",
             tuple(
-                (f"{item.whom}: {item.action} {item.command}".strip(), item.url)
+                (f"{item.whom}: {item.action} {item.command} ({item.title})", item.url)
                 for item in digest.advice[:LISTED]
             ),
         ),

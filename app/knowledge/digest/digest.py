@@ -51,7 +51,6 @@ from app.knowledge.digest.week import (
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.labels import plural
 from app.knowledge.markdown import render_markdown
-from app.knowledge.remedies import Remedy
 from app.store.derived.facts import find_estimated_dates
 from app.store.derived.weeks import (
     OpenedDay,
@@ -104,6 +103,7 @@ class Advice(Frozen):
     action: str = Field(description="recommended action, in words")
     command: str = Field("", description="command to type; empty if there is none")
     number: int
+    title: str = Field("", description="title of the issue: the failure that the advice is for")
     url: str
 
 
@@ -352,10 +352,17 @@ def _upgrades(fixed: Iterable[FixNews], facts: Mapping[int, Facts]) -> Iterator[
 
 
 def _line(
-    kind: AdviceKind, item: DigestIssue | Remedy | IssueRecord, facts: Facts, action: str, command: str = ""
+    kind: AdviceKind, item: DigestIssue | IssueRecord, facts: Facts, action: str, command: str = ""
 ) -> Advice:
-    whom, number, url = _affected(facts), item.number, item.url
-    return Advice(kind=kind, whom=whom, action=action, command=command, number=number, url=url)
+    return Advice(
+        kind=kind,
+        whom=_affected(facts),
+        action=action,
+        command=command,
+        number=item.number,
+        title=mask_secrets(item.title),
+        url=item.url,
+    )
 
 
 def _remedies(week: WeekIssues) -> Iterator[Advice]:
@@ -367,8 +374,9 @@ def _remedies(week: WeekIssues) -> Iterator[Advice]:
                 found.append((-len(failure.numbers), -week.hits(failure.numbers), remedy.number, remedy))
                 break
     for *_, remedy in sorted(found, key=lambda item: item[:3]):
-        facts = week.candidates[remedy.number].facts
-        yield _line("remedy", remedy, facts, "this is reported to work:", remedy.command or "")
+        known = week.candidates[remedy.number]
+        action = "this is reported to work:"
+        yield _line("remedy", known.issue, known.facts, action, remedy.command or "")
 
 
 def _versions_to_keep(week: WeekIssues, regressions: Iterable[VersionNews]) -> Iterator[Advice]:
@@ -422,8 +430,9 @@ def headline(
         words += f", {abs(reports - before)} {'more' if reports > before else 'fewer'} than the week before"
     rest = []
     if clusters and clusters[0].reports > 1:
-        text = one_line(clusters[0].text, _ERROR_CHARS)
-        rest.append(f"most reports, {clusters[0].reports}, are of “{text}”")
+        most = clusters[0]
+        text = one_line(most.text or f"#{most.canonical} {most.title}", _ERROR_CHARS)
+        rest.append(f"most reports, {most.reports}, are of “{text}”")
     if growing:
         rest.append(f"{plural(growing, 'failure')} {'grows' if growing == 1 else 'grow'}")
     if released := sum(item.how == "released" for item in fixed):

@@ -15,10 +15,11 @@ from scipy.stats import false_discovery_control, poisson
 from sqlalchemy import text
 
 from app.errors import NotFoundError, WeekError
-from app.knowledge.digest.digest import Digest, archive, digest_markdown, make_digest
+from app.knowledge.digest.digest import Digest, archive, digest_markdown, headline, make_digest
 from app.knowledge.digest.feed import feed_entries
-from app.knowledge.digest.week import newest_whole_week, whole_week
+from app.knowledge.digest.week import WeekIssues, newest_whole_week, whole_week
 from app.knowledge.iso_week import IsoWeek
+from app.knowledge.markdown import escape
 from app.store.derived.weeks import OpenedSpan
 from app.store.github.issues import find_repository
 from app.store.github.sync_state import fresh_as_of
@@ -264,6 +265,25 @@ def test_remedies_are_those_told_in_the_week_that_help(digest: Digest) -> None:
         ("VLLM_USE_900=0", 105, "comment"),
         ("--enforce-eager", 220, "issue"),
     ]
+
+
+def test_remedies_and_advice_stand_beside_the_failure_they_are_for(digest: Digest) -> None:
+    written = digest_markdown(digest)
+    titles = {line.number: line.title for line in digest.advice}
+    (remedy,) = (one for one in digest.remedies if one.remedy.number == 220)
+
+    assert titles[220] == remedy.title != ""
+    assert all(titles.values())
+    for line in written.splitlines():
+        if "`--enforce-eager`" in line and ("reported to work" in line or "the reporter" in line):
+            assert f"[#220](https://github.com/{REPO}/issues/220) {escape(remedy.title)}" in line
+
+
+def test_the_headline_names_a_failure_without_an_error_by_its_title(digest: Digest) -> None:
+    most = digest.clusters[0].model_copy(update={"text": "", "title": "Output differs", "canonical": 7})
+    week = WeekIssues(REPO, IsoWeek.parse(WEEK), (), (7, 8), (7, 8), {}, ())
+
+    assert "are of “#7 Output differs”" in headline(week, [most], 0, [], None)
 
 
 def test_most_hit_is_what_nothing_is_said_to_help_against(digest: Digest) -> None:
