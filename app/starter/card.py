@@ -55,6 +55,7 @@ certain date, so that the release of a fix is known without any request to GitHu
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -255,6 +256,29 @@ def _evidence(card: Card) -> Iterator[Evidence]:
                     confidence=CONFIDENCE,
                 )
                 break
+
+
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_LOG_QUOTES = "'''"
+
+
+def text_around(card: str, start: int, end: int) -> tuple[int, int]:
+    """Return the bounds of the text that holds a span of a card's file, without TOML's syntax.
+
+    That is the string or the log around the span, or the span itself in a number.
+    """
+    log = card.find(_LOG_QUOTES) + len(_LOG_QUOTES), card.rfind(_LOG_QUOTES)
+    if log[0] <= start and end <= log[1]:
+        return log
+    line_start = card.rfind("\n", 0, start) + 1
+    strings = ((found.start() + 1, found.end() - 1) for found in _STRING.finditer(card, line_start))
+    around = next((bounds for bounds in strings if bounds[1] >= end), (start, end))
+    return around if around[0] <= start else (start, end)
+
+
+def as_read(written: str) -> str:
+    """Undo the escapes of a double-quoted TOML string."""
+    return re.sub(r'\\(["\\])', r"\1", written)
 
 
 def _as_written(value: str) -> str:

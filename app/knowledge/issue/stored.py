@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.extract.facts import Evidence, Facts, Frozen
 from app.extract.redact import mask_secrets
-from app.starter.card import parse_card
+from app.starter.card import as_read, parse_card, text_around
 from app.store.derived.readings import all_links_to, find_facts, links_from
 from app.store.github.issues import find_cards, find_comments, get_issue
 from app.store.records import CARD, CommentRecord, IssueRecord, LinkRecord
@@ -82,7 +82,10 @@ class Sources:
         else:
             if item.source not in self._masked:  # most texts are long, and few are quoted from
                 self._masked[item.source] = mask_secrets(text)
-            quote = passage(self._masked[item.source], item.start, item.end)
+            first, last = text_around(text, item.start, item.end) if item.source == CARD else (0, len(text))
+            masked = self._masked[item.source][first:last]
+            quote = passage(masked, item.start - first, item.end - first)
+            quote = as_read(quote) if text[:first].endswith('"') else quote
         return Quote(text=quote, source=item.source, url=self.address(item.source))
 
     def address(self, source: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -19,11 +21,14 @@ from app.knowledge.issue.report import Report, issue_markdown, make_report, repo
 from app.knowledge.issue.stored import passage
 from app.knowledge.issue.view import IssueAnswer
 from app.knowledge.markdown import NOTICE
+from app.paths import cards_dir
+from app.starter.card import read_cards
 from app.store.derived.links import save_links
 from app.store.records import CommentRecord, IssueRecord, LinkRecord, ReleaseRecord
 from app.store.session import Store
 from tests.knowledge.conftest import Keep
 from tests.samples import EARLY, REPO, a_comment, a_pull, a_release, an_issue, fenced, rope_log
+from tests.starter_base import put_cards
 
 OTHER = "acme/engine"
 BODY = (
@@ -52,6 +57,27 @@ def edges(report: Report) -> dict[int, tuple[str, str]]:
 
 def missing(report: Report) -> set[str]:
     return {item.field for item in report.not_known}
+
+
+def test_a_starter_card_is_quoted_by_its_sentences_and_its_log_not_as_toml(store: Store) -> None:
+    put_cards(store)
+    for card in read_cards(cards_dir()):
+        report = make_report(store, REPO, card.number)
+        quoted = [*report.facts, *report.remedies, *([report.error] if report.error else ())]
+        quotes = [quote for item in quoted for quote in item.quotes]
+        quotes += [edge.quote for edge in report.graph.edges if edge.quote]
+        strings = list(leaves(tomllib.loads(card.text)))
+        for quote in quotes:
+            assert any(quote.text.strip("… ") in string for string in strings), quote.text
+
+
+def leaves(value: object) -> Iterator[str]:
+    """The values of a TOML file as text, however deep they stand."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    if inner is None:
+        yield str(value)
+    for item in inner or ():
+        yield from leaves(item)
 
 
 def test_remedy_range_culprit_and_related_issues_come_with_their_words(store: Store, keep: Keep) -> None:
