@@ -49,6 +49,14 @@ GARBAGE_AFTER = 50_000
 class _Grouped(TyperGroup):
     """Help with the commands by purpose, each with the first line of its words."""
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; the message about a wrong value is shown without the library's prefix."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each group; for a group in a group one without more."""
         del ctx

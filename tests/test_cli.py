@@ -36,6 +36,12 @@ def test_an_unknown_flag_is_wrong_usage(tmp_path: Path) -> None:
     assert b"--frobnicate" in answer.stderr
 
 
+def test_a_wrong_format_is_answered_with_those_there_are(tmp_path: Path) -> None:
+    answer = triage("diagnose", "--format", "yaml", folder=tmp_path)
+    assert answer.returncode == 2
+    assert b"Invalid value for '--format': 'yaml' is not one of 'text', 'json', 'markdown'." in answer.stderr
+
+
 def test_a_missing_log_file_is_named(tmp_path: Path) -> None:
     answer = triage("diagnose", "nowhere.log", folder=tmp_path)
     assert answer.returncode == 1

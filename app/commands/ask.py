@@ -79,7 +79,11 @@ def diagnose(
     ] = False,
     _database: DatabaseOption = None,
 ) -> None:
-    """Find the known issue behind a crash log. Exit 0: same or likely; 3: related or unknown; 1: error."""
+    """Find the known issue behind a crash log.
+
+    Exit 0: same or likely; 3: related or unknown; 1: error, such as a log that cannot be read; 2: wrong usage
+    or setting, or no database.
+    """
     from app.knowledge.diagnosis.log_input import clean_log, decode_log
 
     log = clean_log(decode_log(read_input(file)))
