@@ -1,10 +1,10 @@
 """Import files of GitHub's JSON offline, then derive facts.
 
 Supported formats: JSON lines, a JSON array, concatenated arrays (output of `gh api --paginate`) and arrays of
-arrays (`--slurp`), plain or gzipped; files are streamed. An invalid JSON line is reported and skipped; an
-array with invalid JSON ends there, as the start of its next row is unknown. Each row goes to the repository
-it names, or to the given one. Rows are stored in batches, one unit of work each; facts are derived at the
-end, even if a file is truncated.
+arrays (`--slurp`), plain or gzipped; files are streamed. An invalid JSON line is reported and skipped, but a
+file that begins with many of them is refused; an array with invalid JSON ends there, as the start of its next
+row is unknown. Each row goes to the repository it names, or to the given one. Rows are stored in batches, one
+unit of work each; facts are derived at the end, even if a file is truncated.
 """
 
 import gzip
@@ -29,6 +29,9 @@ from app.store.session import Store
 from ingest.parse import comment_record, comments_inside, issue_record, release_record, repo_named
 
 LONGEST_ROW = 64 * 1024 * 1024
+HOPELESS_LINES = 1000
+"""Number of invalid lines at a file's start after which the rest is not read."""
+FAULTS_KEPT = 50
 CHUNK_BYTES = 256 * 1024
 
 _GZIP = b"\x1f\x8b"
@@ -104,8 +107,11 @@ def _line_rows(lines: Iterator[tuple[int, str]], name: str) -> Iterator[FileRow]
             row = _line_row(line, number)
             valid, invalid = valid + (row.fault is None), invalid + (row.fault is not None)
             yield from _flat(row)
+        if invalid == HOPELESS_LINES and not valid:
+            break
     if invalid and not valid:
-        raise InputError(f"{name}: is not JSON; wanted are JSON lines or a JSON array")
+        lines_read = f" in its first {invalid:,} lines" if invalid == HOPELESS_LINES else ""
+        raise InputError(f"{name}: is not JSON{lines_read}; wanted are JSON lines or a JSON array")
 
 
 def _line_row(line: str, number: int) -> FileRow:
@@ -181,11 +187,13 @@ class ImportResult:
 
     Attributes:
         stored: rows passed to the store, which ignores those older than its own.
-        skipped: "file:line: error" for unusable rows; if there is any, the exit code is 1.
+        skipped: number of unusable rows; if there is any, the exit code is 1.
+        faults: "file:line: error" of the first `FAULTS_KEPT` of them.
     """
 
     stored: int = 0
-    skipped: list[str] = field(default_factory=list)
+    skipped: int = 0
+    faults: list[str] = field(default_factory=list)
 
 
 def import_paths(
@@ -262,7 +270,9 @@ class _Import:
                 try:
                     batch.extend(self._records(row))
                 except InputError as fault:
-                    self.result.skipped.append(f"{name}:{row.line}: {fault}")
+                    self.result.skipped += 1
+                    if len(self.result.faults) < FAULTS_KEPT:
+                        self.result.faults.append(f"{name}:{row.line}: {fault}")
                 if len(batch) >= BATCH:
                     self._save(batch)
                     batch = []

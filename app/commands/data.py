@@ -69,11 +69,11 @@ def import_(
     store = current_store(settings, create=True)
     with progress() as report:
         result = import_paths(store, paths, repo or settings.default_repo, kind=kind, report=report)
-    for fault in result.skipped[:50]:
+    for fault in result.faults:
         say(fault)
-    if len(result.skipped) > 50:
-        say(f"… and {len(result.skipped) - 50} more")
-    say(f"{result.stored} rows stored, {len(result.skipped)} skipped")
+    if result.skipped > len(result.faults):
+        say(f"… and {result.skipped - len(result.faults)} more")
+    say(f"{result.stored} rows stored, {result.skipped} skipped")
     raise typer.Exit(1 if result.skipped else 0)
 
 

@@ -173,7 +173,7 @@ def test_the_release_of_a_fix_is_the_one_that_first_holds_it(
     rows += truth.releases(with_notes=source.startswith("notes")) if source != "table" else []
     path = tmp_path / "github.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    assert import_paths(store, [path], REPO).skipped == ()
+    assert import_paths(store, [path], REPO).skipped == 0
     with store.unit_of_work() as session:
         repo_id = add_repository(session, REPO)
         if source == "table":

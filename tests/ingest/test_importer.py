@@ -17,7 +17,15 @@ from app.knowledge.indexing.batches import Progress
 from app.store.github.issues import find_comments, find_issue, find_repository, numbers_of
 from app.store.github.releases import first_releases_of
 from app.store.session import Store
-from ingest.importer import CHUNK_BYTES, FileRow, ImportResult, import_paths, read_rows
+from ingest.importer import (
+    CHUNK_BYTES,
+    FAULTS_KEPT,
+    HOPELESS_LINES,
+    FileRow,
+    ImportResult,
+    import_paths,
+    read_rows,
+)
 
 REPO = "acme/engine"
 
@@ -75,7 +83,7 @@ PRETTY = json.dumps([row(1), row(2)], indent=2).encode()
 def test_every_shape_of_file_is_read(load: Any, store: Store, derive: Any, content: bytes) -> None:
     result = load(content)
     assert stored(store) == [1, 2]
-    assert (result.stored, result.skipped) == (2, [])
+    assert (result.stored, result.skipped) == (2, 0)
     assert sorted(derive.numbers) == [1, 2]
 
 
@@ -99,7 +107,7 @@ def test_a_line_that_cannot_be_used_is_told_with_its_place_and_skipped(
     result = load(content)
     place = tmp_path / "given.jsonl"
     assert stored(store) == [1, 3]
-    assert result.skipped == [
+    assert result.faults == [
         f"{place}:2: is no JSON",
         f"{place}:4: state is neither open nor closed",
         f"{place}:6: is no JSON object",
@@ -111,14 +119,14 @@ def test_a_line_that_cannot_be_used_is_told_with_its_place_and_skipped(
 def test_a_broken_first_line_does_not_hide_the_good_ones(load: Any, store: Store) -> None:
     result = load(b"oops\n" + lines(row(1)))
     assert stored(store) == [1]
-    assert [fault.rsplit(":", 1)[0].rsplit(":", 1)[1] for fault in result.skipped] == ["1"]
+    assert [fault.rsplit(":", 1)[0].rsplit(":", 1)[1] for fault in result.faults] == ["1"]
 
 
 def test_an_array_tells_the_line_of_an_odd_row(load: Any, store: Store, tmp_path: Path) -> None:
     result = load(json.dumps([row(1), row(2, state=None), 5], indent=1).encode(), "a.json")
     assert stored(store) == [1]
-    assert [fault.split(": ", 1)[1] for fault in result.skipped] == ["state is missing", "is no JSON object"]
-    assert [fault.split(":")[1] for fault in result.skipped] == ["8", "14"]
+    assert [fault.split(": ", 1)[1] for fault in result.faults] == ["state is missing", "is no JSON object"]
+    assert [fault.split(":")[1] for fault in result.faults] == ["8", "14"]
 
 
 @pytest.mark.parametrize(
@@ -205,7 +213,7 @@ def test_kinds_are_told_by_their_fields(load: Any, store: Store, derive: Any) ->
     release = {"tag_name": "v9", "body": "* One (#4)", "published_at": "2025-01-01T00:00:00Z"}
     event = {"event": "labeled", "id": 4, "created_at": "2025-01-01T00:00:00Z"}
     result = load(lines(row(1), comment, gh, release, row(3, pull_request={}), event))
-    assert [fault.split(": ", 1)[1] for fault in result.skipped] == ["is a timeline event, which is not kept"]
+    assert [fault.split(": ", 1)[1] for fault in result.faults] == ["is a timeline event, which is not kept"]
     assert stored(store) == [1, 2, 3]
     assert issue(store, 3).is_pull_request
     with store.reading() as session:
@@ -219,7 +227,7 @@ def test_a_kind_that_is_named_is_believed(load: Any, store: Store) -> None:
     assert issue(store, 8).is_pull_request
     assert issue(store, 8).url == f"https://github.com/{REPO}/pull/8"
     result = load(lines(row(9)), kind="comments")
-    assert result.skipped[0].endswith("id is missing")
+    assert result.faults[0].endswith("id is missing")
 
 
 def test_a_comment_has_its_issue_read_again(load: Any, derive: Any) -> None:
@@ -252,8 +260,28 @@ def test_progress_names_the_file(load: Any, store: Store) -> None:
     assert found[-1] == Progress("facts", 450, 450)
 
 
-def test_all_faults_of_a_long_file_are_told(load: Any) -> None:
-    assert len(load(lines(row(1)) + b"x\n" * 10_050).skipped) == 10_050
+def test_all_faults_of_a_long_file_are_counted_and_the_first_kept(load: Any) -> None:
+    result = load(lines(row(1)) + b"x\n" * 10_050)
+
+    assert (result.skipped, len(result.faults)) == (10_050, FAULTS_KEPT)
+    assert result.faults[0].endswith(":2: is no JSON")
+
+
+def test_a_file_that_is_no_json_for_a_thousand_lines_is_not_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "server.log"
+    path.write_bytes(b"11-26 INFO ready\n" * HOPELESS_LINES * 100)
+    fault = r"^server.log: is not JSON in its first 1,000 lines; wanted are JSON lines or a JSON array"
+    with path.open("rb") as source:
+        with pytest.raises(InputError, match=fault):
+            list(read_rows(source, path.name))
+
+        assert source.tell() < path.stat().st_size / 10
+
+
+def test_valid_lines_behind_some_hundred_others_are_stored(load: Any) -> None:
+    result = load(b"x\n" * (HOPELESS_LINES - 1) + lines(row(1)))
+
+    assert (result.stored, result.skipped) == (1, HOPELESS_LINES - 1)
 
 
 def test_rows_across_the_edges_of_chunks_are_whole() -> None:
