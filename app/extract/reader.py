@@ -19,11 +19,12 @@ from app.extract.fields.models import find_models
 from app.extract.fields.settings import read_settings
 from app.extract.fields.versions import find_versions
 from app.extract.log.containers import plain_log
-from app.extract.log.course import DEATH, REFUSED, Outcome, is_of_vllm
+from app.extract.log.course import DEATH, REFUSED, Outcome
 from app.extract.log.error_lines import asserted
 from app.extract.log.lines import LOUD, LogLine, read_lines
 from app.extract.log.messages import ONLY_WRAPPER, wrapper_rule
 from app.extract.log.process_stream import ErrorRecord
+from app.extract.log.programs import UNDECIDED, Printer, find_printer
 from app.extract.log.root_cause import (
     ERROR_LINE,
     TOOL_ERROR,
@@ -68,7 +69,7 @@ class LogReading:
     Attributes:
         surroundings: accelerators, models, backends, versions and environment of the failure.
         lines: lines of the log without prefixes.
-        is_vllm: whether vLLM printed it, or a program that runs vLLM; None if the log is too short to know.
+        printer: the program that printed it.
     """
 
     log: str
@@ -77,7 +78,7 @@ class LogReading:
     signatures: tuple[Signature, ...]
     lines: tuple[LogLine, ...]
     outcome: Outcome = "stopped"
-    is_vllm: bool | None = None
+    printer: Printer = UNDECIDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,9 @@ def read_log(log: str) -> LogReading:
     lines, errors = read_errors(log)
     surroundings = _read_environment(read_log_document(log, ()))  # read from the whole text, not from lines
     errors = _adjust_to_outcome(errors)
-    return LogReading(log, errors, surroundings, _signatures(errors), lines, errors.outcome, is_of_vllm(log))
+    return LogReading(
+        log, errors, surroundings, _signatures(errors), lines, errors.outcome, find_printer(log)
+    )
 
 
 def read_question(question: str) -> Facts:

@@ -36,11 +36,6 @@ _REFUSED_ROLES = frozenset({"answered", "failed"})
 _PROGRESS_ROLES = frozenset({"ready", "progress", "served", "done"})
 NEAR_LINES = 300
 """Maximum distance between an error and the message that the process ended; tracebacks are long."""
-MIN_KNOWN_LINES = 20
-"""In a shorter log, the absence of vLLM's name proves nothing."""
-_OTHER_PROGRAM = pattern(r"-packages/(?:django|flask|werkzeug|celery|gunicorn|airflow|odoo|scrapy)/")
-"""Frames of what runs programs, and never vLLM itself."""
-_VLLM = pattern(r"(?i)\bvllm\b|\((?:EngineCore|APIServer)\w* pid=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +153,6 @@ def _table() -> tuple[tuple[str, ...], Any]:
     rules = [rule for rule in load_rules("course") if rule["role"] != "mention"]
     parts = "|".join(f"({rule.pattern.pattern})" for rule in rules)
     return tuple(rule["role"] for rule in rules), pattern(parts, multiline=True)
-
-
-def is_of_vllm(log: str) -> bool | None:
-    """True if vLLM, or a program that runs it, printed a log; None if the log is too short to know."""
-    if _VLLM.search(log):
-        return True
-    return False if log.count("\n") >= MIN_KNOWN_LINES or _OTHER_PROGRAM.search(log) else None
 
 
 @lru_cache(maxsize=1)

@@ -19,7 +19,7 @@ from app.extract.reader import LogReading, read_log, read_question
 from app.extract.redact import Redacted, masked_all, redact
 from app.knowledge.diagnosis.error_text import quoted_line, whole_message, words_of_cause
 from app.knowledge.diagnosis.excerpts import issue_excerpt, log_excerpt
-from app.knowledge.diagnosis.explain import explain, why_not_same
+from app.knowledge.diagnosis.explain import NOT_OF_VLLM, explain, why_not_same
 from app.knowledge.diagnosis.failures import (
     find_outcome,
     find_program,
@@ -27,7 +27,7 @@ from app.knowledge.diagnosis.failures import (
     kinds_of,
     name_failure,
 )
-from app.knowledge.diagnosis.headline import describe_failure, headline
+from app.knowledge.diagnosis.headline import describe_failure, describe_other, headline
 from app.knowledge.diagnosis.issue_draft import issue_draft
 from app.knowledge.diagnosis.log_input import clean_log
 from app.knowledge.diagnosis.next_steps import next_steps
@@ -214,6 +214,8 @@ def _search(
     scored, facts = _find_matches(session, asked, list(repo_ids), hidden, limit)
     matches = _as_matches(session, reading, scored, facts, repo_ids, versions_of=versions_of)
     verdict = _verdict(matches, in_words=in_words)
+    if verdict == "unknown" and reading.printer.is_vllm is False:
+        return _SearchResult(stock, verdict, (), (), "matches", None)
     is_open = verdict in OPEN
     text = _cause_message(reading, asked.redacted.text) if is_open and not in_words else ""
     is_common = asked.query is not None and asked.query.is_common
@@ -248,11 +250,13 @@ def _describe(asked: _Input, found: _SearchResult, repo: str) -> Diagnosis:
     kinds = kinds_of(reading)
     outcome = "none" if in_words else find_outcome(reading, kinds)
     failure = name_failure(kinds) if cause or reading.errors.apparent else None
-    line = ""
-    if named := cause or reading.errors.apparent:
+    line, message, named = "", "", cause or reading.errors.apparent
+    if named:
         message = _cause_message(reading, masked_log) or _masked(named.message, named.line, masked_log)
         message = whole_message(reading, named, message, masked_log)
         line = describe_failure(find_program(reading), outcome, failure, named.type, message)
+    if is_other := reading.printer.is_vllm is False:
+        line = describe_other(reading.printer.name, named.type if named else None, message)
     quoted = quoted_steps(reading, masked_log)
     is_own = any(kind.is_own for kind in kinds[:1])
     is_helped = found.remedies_from != "same_frame" and helps(found.remedies)
@@ -284,6 +288,7 @@ def _describe(asked: _Input, found: _SearchResult, repo: str) -> Diagnosis:
             found.matches,
             line,
             is_question=in_words,
+            is_other=is_other,
             repo=repo,
             stored=found.stock.issues,
             reports=found.common.reports if found.common else 0,
@@ -291,13 +296,13 @@ def _describe(asked: _Input, found: _SearchResult, repo: str) -> Diagnosis:
         common=found.common,
         outcome=outcome,
         failure=failure,
-        is_vllm=None if in_words else reading.is_vllm,
+        is_vllm=None if in_words else reading.printer.is_vllm,
         chain=_other_errors(reading.errors.chain, masked_log),
         advice=quoted.advice,
         repo=repo,
         is_question=in_words,
     )
-    to_correct = steps and not in_words and is_own
+    to_correct = (steps and not in_words and is_own) or is_other
     draft = issue_draft(reading, masked_log, launch, answer) if found.is_open and not to_correct else ""
     return answer.model_copy(update={"issue_draft": draft})
 
@@ -396,8 +401,14 @@ def _as_matches(
 
 
 def _score_match(reading: LogReading, facts: Facts | None, item: Scored) -> tuple[MatchBand, float, Why]:
-    """Return band, score and reasons; `why_not_same` may downgrade `same` to `likely`."""
+    """Return band, score and reasons; `why_not_same` may downgrade `same` to `likely`.
+
+    What another program than vLLM printed is `related` at best.
+    """
     why = explain(reading, facts, item.candidate)
+    if reading.printer.is_vllm is False and item.band != "related":
+        score = round(load_weights().likely_from - SCORE_STEP, 4)
+        return "related", score, why.model_copy(update={"differs": (NOT_OF_VLLM, *why.differs)})
     doubt = why_not_same(reading, facts, item.candidate) if item.band == "same" else None
     if doubt is None:
         return item.band, round(item.probability, 4), why

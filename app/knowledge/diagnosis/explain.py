@@ -47,6 +47,8 @@ WRAPPED = (
     "your log holds only lines that report another error, and no model, backend or kernel is known to agree"
 )
 
+NOT_OF_VLLM = "your log is another program's"
+
 ALIKE_FROM = 0.5
 """Minimum `SequenceMatcher` ratio for comparing two messages word by word."""
 MESSAGE_CHARS, DIFFERENCE_WORDS_MAX, DIFFERENCES_MAX = 400, 3, 2

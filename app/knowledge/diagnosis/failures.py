@@ -18,8 +18,8 @@ from app.knowledge.cluster.families import FailureKind, failure_kinds, kinds_in
 from app.knowledge.diagnosis.error_text import CHOICES, message_lines
 from app.knowledge.diagnosis.shapes import Failure, RunOutcome
 
-Program = Literal["server", "engine", "client", "other"]
-"""A server, a script that runs the engine, a command that asks a server, or no vLLM at all."""
+Program = Literal["server", "engine", "client", "program"]
+"""A server, a script that runs the engine, a command that asks a server, or one that is not told."""
 LAST_LINES = 20
 """Where a log without an error is looked at: it stops where it went wrong."""
 MAX_WORDS_CHARS = 8_000
@@ -79,11 +79,11 @@ def find_outcome(reading: LogReading, kinds: Sequence[FailureKind]) -> RunOutcom
 
 
 def find_program(reading: LogReading) -> Program:
-    if reading.is_vllm is False:
-        return "other"
     if _CLIENT.search(reading.log) and not _ENGINE.search(reading.log):
         return "client"
-    return "server" if _SERVER.search(reading.log) else "engine"
+    if _SERVER.search(reading.log):
+        return "server"
+    return "engine" if reading.printer.is_vllm or _ENGINE.search(reading.log) else "program"
 
 
 def _words_of(reading: LogReading) -> Iterator[str]:
@@ -124,7 +124,9 @@ MAX_QUESTION_CHARS, MAX_QUESTION_LINES = 300, 3
 
 
 def kinds_of(reading: LogReading) -> tuple[FailureKind, ...]:
-    """The kinds of the failure that a log reports, or that a question is about."""
+    """The kinds of the failure that a log reports, or that a question is about; none of another program's."""
+    if reading.printer.is_vllm is False:
+        return ()
     return asked_kinds(reading.log) if is_question(reading) else find_kinds(reading)
 
 

@@ -27,12 +27,7 @@ PLAIN_TYPES = frozenset(
 )
 FEW_ISSUES = 1000
 """A database with fewer issues is not yet synced; the starter set alone has 80."""
-_SCENES: dict[Program, str] = {
-    "server": "Server",
-    "engine": "Engine",
-    "client": "The command failed",
-    "other": "This is no log of vLLM; its error",
-}
+_NAMES: dict[Program, str] = {"server": "Server", "engine": "Engine", "program": "The program"}
 _WORD = re.compile(r"[a-z]{4,}")
 _KIND = re.compile(r"^([A-Z][a-z ]+) \([^()]*\):")
 """The name of a failure's kind, which gives way to a long message."""
@@ -49,19 +44,33 @@ def describe_failure(
     program: Program, outcome: RunOutcome, failure: Failure | None, error_type: str | None, message: str
 ) -> str:
     """Return, uncut, `Server did not start (port in use): [Errno 98] Address already in use`."""
-    if outcome == "refused" and program != "other":
+    if outcome == "refused":
         scene = "The request was refused"
-    elif program in {"client", "other"}:
-        scene = _SCENES[program]
+    elif program == "client":
+        scene = "The command failed"
+    elif outcome == "not_started":
+        scene = f"{_NAMES[program]} did not start"
     else:
-        scene = f"{_SCENES[program]} did not start" if outcome == "not_started" else "Engine stopped"
-    message = _LONG_NAME.sub(r"\1…\2", " ".join(message.split()))
-    if error_type and (not message or (len(message) < MAX_NAMED_CHARS and error_type not in PLAIN_TYPES)):
-        message = message if message.startswith(error_type) else f"{error_type}: {message}".rstrip(": ")
+        scene = f"{_NAMES['program' if program == 'program' else 'engine']} stopped"
+    message = _named_message(error_type, message)
     known = set(_WORD.findall(message.lower()))
     if failure is not None and not set(_WORD.findall(failure.name.lower())) <= known:
         scene = f"{scene} ({failure.name})"
     return f"{scene}: {message}"
+
+
+def describe_other(program: str, error_type: str | None, message: str) -> str:
+    """Return, uncut, `This is the log of nginx, not of vLLM; its error: …`."""
+    message = _named_message(error_type, message)
+    return f"This is the log of {program}, not of vLLM" + (f"; its error: {message}" if message else "")
+
+
+def _named_message(error_type: str | None, message: str) -> str:
+    """Return a message on one line, behind its error type if it is short."""
+    message = _LONG_NAME.sub(r"\1…\2", " ".join(message.split()))
+    if error_type and (not message or (len(message) < MAX_NAMED_CHARS and error_type not in PLAIN_TYPES)):
+        return message if message.startswith(error_type) else f"{error_type}: {message}".rstrip(": ")
+    return message
 
 
 def headline(
@@ -70,11 +79,14 @@ def headline(
     failure: str,
     *,
     is_question: bool = False,
+    is_other: bool = False,
     repo: str = "",
     stored: int = FEW_ISSUES,
     reports: int = 0,
 ) -> str:
     """Return the failure, if known, and the verdict; issues of `repo` are named by number only.
+
+    `is_other`: another program than vLLM printed the log.
 
     If no issue matches, the line also says that few or no issues are stored (`stored`), or how many reports
     share the error (`reports`).
@@ -84,7 +96,9 @@ def headline(
         known = f"A common error: {reports:,} reports share it; none is known to be this very failure."
         if reports == 1:
             known = "A known error: one report holds it, which is not known to be this very failure."
-    if not stored:
+    if is_other and verdict == "unknown":
+        known = "Give the log of the vLLM server, or of the program that runs it."
+    elif not stored:
         known = "No issue is stored here yet: if triage up is filling this base, ask again in a minute."
     elif stored < FEW_ISSUES and verdict in OPEN:
         known = f"Only {stored} issues are stored here. {known}"

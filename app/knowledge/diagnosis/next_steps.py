@@ -27,6 +27,8 @@ MAX_ERROR_CHARS = 8_000
 DEFAULT_PORT = 8000
 MIN_SHARE = 0.1
 """Of a GPU with less room no share is worth asking for: what holds the rest must go."""
+OTHER_PROGRAM = "other_program"
+"""The only condition of a log that vLLM did not print."""
 _MISSING = pattern(r"No module named '?((?:vllm\.)?[A-Za-z]\w*)")
 """A module that was not found; of vLLM's own those that no build makes."""
 _PORT = pattern(r"'port': (\d{2,5})\b|--port[ =](\d{2,5})\b|address \('[^']*', (\d{2,5})\)")
@@ -64,6 +66,8 @@ def next_steps(
     for row in sorted(rows(), key=lambda row: _rank(row, main)):
         if (particular and "pattern" not in row) or not holds(row, known):
             continue
+        if OTHER_PROGRAM in known and OTHER_PROGRAM not in row["when"]:
+            continue
         step = _step_of(row, error, reading)
         if step is None:
             continue
@@ -93,6 +97,8 @@ def holds(row: dict[str, Any], known: frozenset[str]) -> bool:
 def conditions_of(reading: LogReading, kinds: Sequence[FailureKind]) -> frozenset[str]:
     """The names of the conditions that hold of a log; `next_steps.toml` says what each means."""
     found: set[str] = set()
+    if reading.printer.is_vllm is False:
+        return frozenset({OTHER_PROGRAM})
     if is_question(reading):
         found.add("question")
     else:

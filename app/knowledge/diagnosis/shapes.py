@@ -18,7 +18,7 @@ RemedySource = Literal["matches", "cluster", "same_frame"]
 RunOutcome = Literal["stopped", "not_started", "refused", "none"]
 LineRole = Literal["error", "frame", "wrapper", "before"]
 MAX_QUOTE_CHARS = 400
-READABLE_FROM = 0.05
+READABLE_FROM, CANDIDATE_FROM = 0.05, 0.08
 """After the first, matches with a lower score are hidden on the page; the JSON includes them."""
 
 
@@ -228,7 +228,9 @@ class Diagnosis(Frozen):
 
     @property
     def readable_matches(self) -> tuple[Match, ...]:
-        """The first match, and those that are likely enough to be worth reading."""
+        """The matches worth reading: those that are likely enough, and the first unless nothing is known."""
+        if self.verdict == "unknown":
+            return tuple(one for one in self.matches if one.score >= CANDIDATE_FROM)
         return self.matches[:1] + tuple(one for one in self.matches[1:] if one.score >= READABLE_FROM)
 
     @property

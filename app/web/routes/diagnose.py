@@ -243,7 +243,7 @@ def _page(
     links: KeptLinks | None = None,
 ) -> HTMLResponse:
     repo = services.default_repo
-    best = diagnosis.matches[0] if diagnosis.matches else None
+    best = next(iter(diagnosis.readable_matches), None)
     yours = vllm_version or diagnosis.environment.versions.get("vllm")
     return RepoContext(services, repo).render(
         "diagnosis.html",

@@ -23,18 +23,6 @@ def test_the_outcome_of_a_log(log: str, outcome: Outcome) -> None:
     assert read_log(log).outcome == outcome
 
 
-@pytest.mark.parametrize(
-    ("log", "known"),
-    [
-        ('  File "/opt/venv/site-packages/vllm/v1/engine/core.py", line 3, in step\nValueError: x', True),
-        ("ValueError: x", None),
-        ("nginx: worker started\n" * 40, False),
-    ],
-)
-def test_whether_vllm_printed_a_log(log: str, known: bool | None) -> None:
-    assert read_log(log).is_vllm is known
-
-
 UP = "INFO:     Application startup complete.\n"
 ASKED = 'INFO:     10.0.0.1:4 - "POST /v1/completions HTTP/1.1" {}\n'
 TRACE = (

@@ -206,7 +206,7 @@ def test_the_outcome_the_kind_and_the_advice_are_given(base: Store) -> None:
     assert (found.outcome, found.failure and found.failure.kind) == ("not_started", "kv_cache_room")
     assert found.advice[0].text == "Try increasing `gpu_memory_utilization`."
     assert found.next_steps[0].text == "The message itself says: “Try increasing `gpu_memory_utilization`.”"
-    assert found.headline.startswith("Engine did not start (no room for the KV cache): No available memory")
+    assert found.headline.startswith("The program did not start (no room for the KV cache): No available")
 
 
 def test_what_was_raised_on_top_of_the_cause_is_given(base: Store) -> None:
@@ -222,8 +222,21 @@ def test_what_was_raised_on_top_of_the_cause_is_given(base: Store) -> None:
 def test_a_log_that_is_not_of_vllm_is_said_to_be_so(base: Store) -> None:
     found = ask(base, "2026-03-01 12:00:00 shop started\n" * 30 + FOREIGN_LOG)
 
-    assert found.is_vllm is False
-    assert found.headline.startswith("This is no log of vLLM; its error: ")
+    assert (found.verdict, found.is_vllm, found.matches, found.issue_draft) == ("unknown", False, (), "")
+    assert found.headline.startswith("This is the log of a Python web application, not of vLLM; its error: ")
+    assert [step.text[:47] for step in found.next_steps] == [
+        "Nothing in this text comes from vLLM. Give what"
+    ]
+
+
+def test_what_another_program_printed_is_never_the_same_failure(base: Store) -> None:
+    bare = marlin_log().splitlines()[-2].partition("] ")[2]
+    script = (
+        'Traceback (most recent call last):\n  File "/home/me/chat.py", line 9, in <module>\n    main()\n'
+    )
+
+    assert ask(base, bare).verdict in {"same", "likely"}
+    assert ask(base, script + bare).verdict in {"related", "unknown"}
 
 
 def test_a_healthy_start_has_no_cause_and_weak_matches_at_most(base: Store) -> None:
@@ -485,7 +498,8 @@ def test_candidates_of_an_unknown_failure_have_no_telling_lines(base: Store) -> 
 
 
 def test_only_what_nobody_is_known_to_have_met_gets_an_issue_to_send(base: Store) -> None:
-    assert (ask(base, REWRITTEN).issue_draft, ask(base, FOREIGN_LOG).issue_draft[:3]) == ("", "###")
+    unknown = "RuntimeError: the engine lost its third pigeon"
+    assert (ask(base, REWRITTEN).issue_draft, ask(base, unknown).issue_draft[:3]) == ("", "###")
 
 
 def test_a_log_of_millions_of_characters_is_answered_with_a_draft(store: Store) -> None:

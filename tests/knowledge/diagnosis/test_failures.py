@@ -107,8 +107,7 @@ def test_a_server_that_never_came_up_is_told_from_one_that_stopped(log: str, wan
         (HEALTHY_LOG, "server"),
         (a_traceback("ValueError: no", "vllm/v1/engine/core.py:run"), "engine"),
         (a_traceback("OSError: no", "vllm/benchmarks/serve.py:main"), "client"),
-        ("nginx: [emerg] no such directive\n" * 30, "other"),
-        (a_traceback("django.db.utils.OperationalError: no", "site-packages/django/db/base.py:x"), "other"),
+        ("ValueError: no", "program"),
         (
             a_traceback("django.db.utils.OperationalError: no", "site-packages/django/db/base.py:x")
             + a_traceback("ValueError: no", "vllm/v1/engine/core.py:run"),

@@ -28,7 +28,7 @@ def a_match(title: str = "[Bug]: it fails", **why: tuple[str, ...]) -> Match:
         ("engine", "not_started", None, "ValueError", "no\n  room", "Engine did not start: no room"),
         ("server", "refused", None, "BadRequestError", "", "The request was refused: BadRequestError"),
         ("client", "stopped", None, None, "no answer", "The command failed: no answer"),
-        ("other", "stopped", None, None, "no shop", "This is no log of vLLM; its error: no shop"),
+        ("program", "stopped", None, None, "no shop", "The program stopped: no shop"),
         ("client", "stopped", None, None, LONG_PATH, f"The command failed: {SHORT_PATH}"),
         (
             "server",

@@ -11,7 +11,7 @@ from app.knowledge.diagnosis.issue_draft import MAX_TITLE_CHARS, draft_title, ne
 from app.knowledge.diagnosis.shapes import Diagnosis
 from app.store.session import Store
 from tests.knowledge.conftest import Keep
-from tests.samples import FOREIGN_LOG, HEALTHY_LOG, REPO, an_issue, fenced, marlin_log
+from tests.samples import HEALTHY_LOG, REPO, an_issue, fenced, marlin_log
 
 HUB = "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH"
 START = """\
@@ -65,7 +65,7 @@ def test_a_command_that_was_not_logged_is_rebuilt_from_the_printed_arguments(sql
 
 def test_what_the_log_does_not_tell_is_named(sqlite_store: Store) -> None:
     assert "- Not in the log: vLLM version, GPU, Model, PyTorch, GPU driver; run `vllm collect-env`" in draft(
-        sqlite_store, FOREIGN_LOG
+        sqlite_store, "RuntimeError: the engine lost its third pigeon"
     )
 
 
