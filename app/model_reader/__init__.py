@@ -2,7 +2,7 @@
 
     texts ──> prompt (numbered lines, secrets masked) ──> client ──> reply (JSON by a schema)
                                                                        │ kept raw: table `model_reply`
-    facts of the rules ──> merge (precedence by field) <── check <─────┘
+    facts of the rules ──> merge                       <── check <─────┘
 
     titles, root causes, questions ──> embeddings ──> table `issue_vector`, search by questions
     a pasted log, if its owner and the operator allow it ──> prompt, client, check ──> the answer
@@ -10,8 +10,7 @@
 Both servers are called through `connection`. The server process creates its clients here; each module is
 imported only if its server is configured. The model adds only what the text proves: values without a verbatim
 quote at the line they cite, or that our own parsers reject, are dropped and counted. Pages show only fields
-and quotes, never sentences of the model. `prompt.md` has the instructions, `precedence.json` says for each
-field when to trust the rules or the model.
+and quotes, never sentences of the model. `prompt.md` has the instructions.
 """
 
 from __future__ import annotations

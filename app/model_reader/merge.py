@@ -1,20 +1,13 @@
-"""Merge the facts extracted by rules with the model's proven values, by a learned precedence.
+"""Merge the facts extracted by rules with the model's proven values.
 
-Input: `Facts` extracted by rules, and a `ProvenReading`. Output: merged `Facts`, and the fields on which the
-two disagree. The model adds models, workarounds, regression ranges and causes; on labelled issues its other
-values made the facts worse. For each of these fields, `precedence.json` has the minimum confidence of values
-found only by the rules, whether values found only by the model are accepted, and how often these are right;
-it is learned from labelled rows by `python -m app.train.precedence`.
+The model adds models, workarounds, regression ranges and causes; on labelled issues its other values made the
+facts worse. A value that both found stays as the rules have it.
 """
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from importlib.resources import files
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from app.extract.facts import Evidence, Facts, Frozen, Regression, Workaround, summarise
+from app.extract.facts import Evidence, Facts, Regression, Workaround, summarise
 from app.extract.reader import IssueReading
 from app.extract.remedies.workarounds import MAX_WORKAROUNDS, change_key
 from app.extract.text.document import Document
@@ -24,48 +17,20 @@ from app.model_reader.prompt import make_prompt
 from app.model_reader.reply import parse_reply, prompt_version
 from app.store.derived.model_replies import KeptReply
 
-UNSURE = 0.75
-"""Below this confidence a source is unsure; labels help most where both are."""
+MODEL_CONFIDENCE = {"models": 0.983, "workarounds": 0.6, "regression": 0.7, "cause": 0.7}
+"""The merged fields, and how often a value found only by the model was right on labelled issues."""
+
+RULES_MIN = {"regression": 0.9}
+"""Minimum confidence of a value found only by the rules."""
 
 _Value = tuple[Any, Evidence]
 _IsSame = Callable[[Evidence, Evidence], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Precedence:
-    """When to trust the rules and the model on one field.
-
-    Attributes:
-        rules_from: minimum confidence of values found only by the rules; above 1, none are accepted.
-        takes_model: whether values found only by the model are accepted.
-        confidence: how often such values were right on labelled issues.
-    """
-
-    rules_from: float
-    takes_model: bool
-    confidence: float
-
-
-class Disagreement(Frozen):
-    """A field of an issue on which the two disagree, with the values found by only one of them."""
-
-    field: str
-    rules: tuple[str, ...]
-    model: tuple[str, ...]
-    is_unsure: bool
-
-
-@lru_cache(maxsize=1)
-def learned_precedence() -> dict[str, Precedence]:
-    """Return the learned precedence by field."""
-    stored = json.loads((files(__package__) / "precedence.json").read_text(encoding="utf-8"))
-    return {name: Precedence(**row) for name, row in stored.items()}
-
-
-def with_reply(reading: IssueReading, kept: KeptReply | None) -> tuple[Facts, tuple[Disagreement, ...]]:
+def with_reply(reading: IssueReading, kept: KeptReply | None) -> Facts:
     """Merge a reading with a stored reply, which is ignored if the text or the prompt has changed."""
     proven = prove(reading.document, kept) if kept is not None else None
-    return (reading.facts, ()) if proven is None else merge(reading.facts, proven)
+    return reading.facts if proven is None else merge(reading.facts, proven)
 
 
 def prove(document: Document, kept: KeptReply) -> ProvenReading | None:
@@ -77,10 +42,8 @@ def prove(document: Document, kept: KeptReply) -> ProvenReading | None:
     return check_reply(document, prompt, reply) if reply is not None else None
 
 
-def merge(
-    facts: Facts, proven: ProvenReading, precedence: Mapping[str, Precedence] | None = None
-) -> tuple[Facts, tuple[Disagreement, ...]]:
-    """Return the merged facts, and the disagreements."""
+def merge(facts: Facts, proven: ProvenReading) -> Facts:
+    """Return the merged facts."""
     cited = {name: [item for item in facts.evidence if _field(item) == name] for name in _IS_SAME}
     rules: dict[str, list[_Value]] = {
         "models": _plain(_best_spelling(cited["models"], proven.models)),
@@ -94,11 +57,7 @@ def merge(
         "regression": _plain(item for item in proven.versions if _field(item) == "regression"),
         "cause": list(proven.causes),
     }
-    chosen: dict[str, list[_Value]] = {}
-    differing = []
-    for name, trust in (precedence or learned_precedence()).items():
-        chosen[name], disagreement = _choose(name, rules[name], model[name], trust)
-        differing += [disagreement] if disagreement else []
+    chosen = {name: _choose(name, rules[name], model[name]) for name in _IS_SAME}
     chosen["workarounds"] = chosen["workarounds"][:MAX_WORKAROUNDS]
     regression, proof = _regression([evidence for _, evidence in chosen.pop("regression")])
     rest = [item for item in facts.evidence if _field(item) not in _IS_SAME]
@@ -109,23 +68,19 @@ def merge(
             "evidence": (*rest, *(evidence for values in chosen.values() for _, evidence in values), *proof),
         }
     )
-    return whole.model_copy(update={"summary": summarise(whole)}), tuple(differing)
+    return whole.model_copy(update={"summary": summarise(whole)})
 
 
-def _choose(
-    field: str, rules: Sequence[_Value], model: Sequence[_Value], trust: Precedence
-) -> tuple[list[_Value], Disagreement | None]:
-    """Return the accepted values (common ones as the rules have them), and the values of only one source."""
+def _choose(field: str, rules: Sequence[_Value], model: Sequence[_Value]) -> list[_Value]:
+    """Return the accepted values, those of the rules first."""
     is_same = _IS_SAME[field]
-    alone = [pair for pair in rules if not any(is_same(pair[1], other) for _, other in model)]
-    new = [pair for pair in model if not any(is_same(other, pair[1]) for _, other in rules)]
-    kept = [pair for pair in rules if pair not in alone or pair[1].confidence >= trust.rules_from]
-    kept += [_trusted(*pair, trust.confidence) for pair in new] if trust.takes_model else []
-    if not alone and not new:
-        return kept, None
-    only_rules, only_model = (tuple(evidence.value for _, evidence in pairs) for pairs in (alone, new))
-    is_unsure = trust.confidence < UNSURE and all(evidence.confidence < UNSURE for _, evidence in alone)
-    return kept, Disagreement(field=field, rules=only_rules, model=only_model, is_unsure=is_unsure)
+    kept = [
+        pair
+        for pair in rules
+        if pair[1].confidence >= RULES_MIN.get(field, 0.0) or any(is_same(pair[1], one) for _, one in model)
+    ]
+    new = [pair for pair in model if not any(is_same(one, pair[1]) for _, one in rules)]
+    return kept + [_trusted(*pair, MODEL_CONFIDENCE[field]) for pair in new]
 
 
 def _trusted(item: Any, evidence: Evidence, confidence: float) -> _Value:

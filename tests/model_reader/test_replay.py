@@ -13,15 +13,15 @@ import pytest
 from app.extract.jsonl import issue_text
 from app.extract.reader import read_issue
 from app.extract.text.blocks import read_document
+from app.extract.text.document import Document
 from app.knowledge.operations.model_reading import read_issues
 from app.model_reader.check import check_reply
 from app.model_reader.merge import merge
-from app.model_reader.prompt import make_prompt
+from app.model_reader.prompt import Prompt, make_prompt
 from app.model_reader.reply import QuotedReading
 from app.store.derived.readings import find_facts
 from app.store.session import Store
 from app.train.inputs import read_rows
-from app.train.precedence import restore
 from ingest.importer import import_paths
 from tests.benchmarks.extraction import load_scorer
 from tests.model_reader.replies import a_client, answered, content_of
@@ -29,6 +29,42 @@ from tests.samples import REPO
 
 LABELS = Path(__file__).parents[1] / "labels"
 Row = dict[str, Any]
+
+NOT_THERE = "(the model quoted what is not there)"
+_QUOTED = {"quote": "line", "message": "line", "name": "line", "action": "line", "proof": "proof_line"}
+_IN_QUOTE = ("value",)
+"""Fields whose text is part of the quote in the same row, such as a version."""
+
+
+def restore(row: Row, document: Document, prompt: Prompt) -> Row:
+    """The reply that a row was recorded from: places become quotes again, with the prompt's line numbers."""
+    reply: Row = {}
+    for name, value in row.items():
+        if isinstance(value, dict):
+            reply[name] = restore(value, document, prompt)
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            reply[name] = [restore(item, document, prompt) for item in value]
+        elif name in _QUOTED or (name in _IN_QUOTE and not isinstance(value, str)):
+            text, line = _cut(value, document, prompt)
+            reply |= {name: text}
+            if not (name in _IN_QUOTE and "quote" in row):
+                reply |= {_QUOTED.get(name, "line"): line}
+        else:
+            reply[name] = value
+    return reply
+
+
+def _cut(place: list[Any] | None, document: Document, prompt: Prompt) -> tuple[str, int]:
+    """Return a quote and the number of its first line; line 1 if the prompt omits that line."""
+    if place is None:
+        return NOT_THERE, 1
+    source, start, end = place
+    numbers = (
+        number
+        for number, line in enumerate(prompt.lines, 1)
+        if line.source == source and line.start <= start < line.end
+    )
+    return " ".join(document.sources[source][start:end].split()), next(numbers, 1)
 
 
 @lru_cache(maxsize=1)
@@ -57,7 +93,7 @@ def merged(name: str, shared: Path) -> tuple[dict[int, Row], int]:
         reading, prompt = read_issue(issue), make_prompt(issue)
         reply = restore(replies()[name, row["number"]], reading.document, prompt)
         proven = check_reply(reading.document, prompt, QuotedReading.model_validate(reply))
-        facts, _ = merge(reading.facts, proven)
+        facts = merge(reading.facts, proven)
         sources = reading.document.sources
         invented += sum(sources[e.source][e.start : e.end] != e.quote for e in facts.evidence)
         found[row["number"]] = json.loads(facts.model_dump_json())

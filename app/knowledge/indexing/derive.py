@@ -25,7 +25,7 @@ from app.match.pairs.candidates import Seeds, choose_seeds, find_neighbours
 from app.match.pairs.features import PairFeatures, build_features, load_features, own_text, save_features
 from app.match.pairs.score import PairScore, are_alike, load_pair_weights, score_pair
 from app.match.search.terms import HEADING, Terms, line_texts, read_heading, terms_of
-from app.model_reader.merge import Disagreement, with_reply
+from app.model_reader.merge import with_reply
 from app.starter.card import Card, card_facts, parse_card
 from app.store.derived.clusters import FailureTraits
 from app.store.derived.links import SIMILAR, Links, find_repositories, replace_similar
@@ -59,7 +59,7 @@ class StoredReading:
     """A stored issue's reading with what is derived from it for search, linking and clustering.
 
     `terms`: its search index entries; `seeds`: the terms used to find similar issues; `features`, `traits`:
-    inputs of linking and clustering; `differing`: where a model read something else.
+    inputs of linking and clustering.
     """
 
     reading: Reading
@@ -67,7 +67,6 @@ class StoredReading:
     seeds: Seeds | None = None
     features: PairFeatures | None = None
     traits: FailureTraits | None = None
-    differing: tuple[Disagreement, ...] = ()
 
 
 COMMENTS_CHARS = 400_000
@@ -151,8 +150,7 @@ def _derive(source: Source) -> StoredReading:
         return StoredReading(Reading(issue.number, Facts(number=issue.number), links=links))
     try:
         reading = read_issue(issue_text_of(source))
-        facts, differing = with_reply(reading, source.reply)
-        facts = _with_card(facts, card, issue)
+        facts = _with_card(with_reply(reading, source.reply), card, issue)
         terms = _terms(issue, reading, card)
         features = build_features(issue.title, own_text(reading.document), facts, issue.created_at)
         links = _links(issue, facts, repo)
@@ -167,7 +165,6 @@ def _derive(source: Source) -> StoredReading:
             choose_seeds(issue.title, terms),
             features,
             traits_of(issue, facts, repeats),
-            differing,
         )
     except Exception as error:  # a failing rule must not stop the run; it is stored and counted
         return StoredReading(Reading(issue.number, None, fault=type(error).__name__))

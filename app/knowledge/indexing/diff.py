@@ -17,7 +17,6 @@ from app.knowledge.indexing.batches import AHEAD, BATCH, Progress, Report, quiet
 from app.knowledge.indexing.derive import read_stored
 from app.knowledge.indexing.readers import reading_apart
 from app.knowledge.markdown import render_markdown
-from app.model_reader.merge import Disagreement
 from app.store.derived.readings import find_kept_readings
 from app.store.records import LinkRecord
 from app.store.session import Store
@@ -27,8 +26,6 @@ Kind = Literal["added", "removed", "changed"]
 SIGNS: dict[Kind, str] = {"added": "+", "removed": "-", "changed": "~"}
 EXAMPLE_CHARS = 80
 """Longest value in an example."""
-LABEL_NEXT = 20
-"""Issues suggested for labelling."""
 LEAD_CHARS = 20
 """Text in an example before the first difference."""
 _NO_KIND = Facts.model_fields["failure_kind"].default
@@ -56,19 +53,6 @@ class FieldDiff(Frozen):
     examples: tuple[ChangeExample, ...]
 
 
-class ReaderDiff(Frozen):
-    """Where rules and model disagree on a field: number of issues, with the newest as examples.
-
-    `label_next`: issues where neither is sure, so that a label by a person helps most.
-    """
-
-    field: str
-    issues: int
-    unsure: int
-    examples: tuple[str, ...]
-    label_next: tuple[int, ...]
-
-
 class ReadingDiff(Frozen):
     """The diff of a repository. `stored_rules` counts the compared readings by their rules version."""
 
@@ -78,7 +62,6 @@ class ReadingDiff(Frozen):
     differing: int
     never_read: int
     fields: tuple[FieldDiff, ...]
-    reader: tuple[ReaderDiff, ...] = ()
 
 
 class ReadingDiffs(Frozen):
@@ -104,7 +87,6 @@ def diff_all(store: Store, repo: str, report: Report = quiet, *, examples: int =
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     kept: defaultdict[tuple[str, Kind], list[ChangeExample]] = defaultdict(list)
     differing = done = 0
-    disagreements: list[tuple[int, Disagreement]] = []
     numbers.reverse()
     with reading_apart(len(numbers)) as readers:
         for start in range(0, len(numbers), BATCH):
@@ -115,7 +97,6 @@ def diff_all(store: Store, repo: str, report: Report = quiet, *, examples: int =
                 found = read_stored(session, repo_id, repo, list(stored), readers.read)
             for item in sorted(found, key=lambda item: -item.reading.number):
                 reading = item.reading
-                disagreements += [(reading.number, one) for one in item.differing]
                 old, facts = stored[reading.number], reading.facts
                 dumped = facts.model_dump(mode="json", exclude={"evidence"}) if facts else None
                 before = values_of(old.facts, old.links, old.fault)
@@ -145,31 +126,6 @@ def diff_all(store: Store, repo: str, report: Report = quiet, *, examples: int =
             )
             for name in sorted(counts, key=_place)
         ),
-        reader=_reader_diffs(disagreements, examples),
-    )
-
-
-def _reader_diffs(found: Iterable[tuple[int, Disagreement]], examples: int) -> tuple[ReaderDiff, ...]:
-    """Group the (issue number, disagreement) pairs by field."""
-    by_field: defaultdict[str, list[tuple[int, Disagreement]]] = defaultdict(list)
-    for number, one in found:
-        by_field[one.field].append((number, one))
-
-    def words(values: tuple[str, ...]) -> str:
-        return _cut(_words(list(values)), 0) or "-"
-
-    return tuple(
-        ReaderDiff(
-            field=name,
-            issues=len(of_it),
-            unsure=sum(one.is_unsure for _, one in of_it),
-            examples=tuple(
-                f"#{number} rules: {words(one.rules)} | model: {words(one.model)}"
-                for number, one in of_it[:examples]
-            ),
-            label_next=tuple(number for number, one in of_it if one.is_unsure)[:LABEL_NEXT],
-        )
-        for name, of_it in sorted(by_field.items(), key=lambda pair: _place(pair[0]))
     )
 
 
