@@ -13,7 +13,7 @@ from sqlalchemy import JSON, Connection, DateTime, MetaData, Table, Text, cast, 
 from sqlalchemy.exc import DBAPIError
 
 from app.errors import SchemaError, StoreError
-from app.store.engine.connect import empty_tables, insert_rows, restart_sequences
+from app.store.engine.connect import collect_statistics, empty_tables, insert_rows, restart_sequences
 from app.store.engine.errors import explain
 from app.store.engine.sync_lock import sync_lock
 from app.store.schema import check_current, current_revision, migrate
@@ -94,6 +94,7 @@ def copy_rows(
                 done += len(rows)
                 report(CopyStep(done, sum(wanted.values())))
         restart_sequences(new, names)
+        collect_statistics(new, names)
         for name, rows_found in count_rows(new, tables).items():
             if rows_found != wanted[name]:
                 raise StoreError(f"{rows_found} of {wanted[name]} rows of the table {name} were copied")

@@ -428,6 +428,13 @@ def restart_sequences(connection: Connection, tables: Iterable[str]) -> None:
         connection.execute(text(statement))
 
 
+def collect_statistics(connection: Connection, tables: Iterable[str]) -> None:
+    """Have PostgreSQL's planner know these tables at once; SQLite's needs no statistics here."""
+    if not is_sqlite(connection):
+        for table in tables:
+            connection.exec_driver_sql(f'ANALYZE "{table}"')
+
+
 def empty_tables(connection: Connection, names: Sequence[str]) -> None:
     """Delete all rows of these tables, which must be ordered so that none references an earlier one."""
     if is_sqlite(connection):

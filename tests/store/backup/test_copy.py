@@ -85,6 +85,17 @@ def test_the_copy_goes_on_counting_where_the_source_stands(store: Store, target:
         assert session.connection().execute(text(asked)).scalar_one() == fact + 1
 
 
+def test_postgresql_has_statistics_as_soon_as_a_copy_ends(
+    sqlite_store: Store, postgresql_store: Store
+) -> None:
+    fill(sqlite_store)
+    copy_database(sqlite_store, postgresql_store)
+
+    with postgresql_store.reading() as session:
+        known = session.connection().execute(text("SELECT DISTINCT tablename FROM pg_stats")).scalars()
+        assert {"issue", "fact"} <= set(known)
+
+
 def test_a_target_with_rows_is_refused_and_left_alone(store: Store, target: Store) -> None:
     fill(store)
     migrate(target)
