@@ -174,8 +174,8 @@ def get_issue(session: Session, repo: str, number: int) -> tuple[int, IssueRecor
     found = find_issue(session, repo_id, number)
     if found is None:
         raise NotFoundError(
-            f"{repo}#{number} is not stored: `triage report {number}`, or the button on the page /report, "
-            "fetches an issue of a configured repository."
+            f"{repo}#{number} is not stored here; the page /report fetches issues of the configured "
+            "repositories from GitHub."
         )
     return repo_id, found
 
