@@ -216,8 +216,7 @@ def import_paths(
     """
     if kind not in KINDS:
         raise InputError(f"kind {kind[:40]!r} cannot be imported: {', '.join(KINDS)} can")
-    for path in paths:
-        _check_path(path)
+    check_paths(paths)
     work = _Import(store, repo, kind, report)
     broken: InputError | None = None
     try:
@@ -232,8 +231,13 @@ def import_paths(
     return work.result
 
 
-def _check_path(path: str | Path) -> None:
+def check_paths(paths: Sequence[str | Path]) -> None:
     """Raise InputError for files that cannot be opened, before anything is stored."""
+    for path in paths:
+        _check_path(path)
+
+
+def _check_path(path: str | Path) -> None:
     if str(path) == "-" or Path(path).is_fifo():  # a pipe can be opened only once
         return
     try:

@@ -81,6 +81,19 @@ def test_an_import_of_a_missing_file_is_one_line(tmp_path: Path) -> None:
     answer = triage("import", "nowhere.jsonl", folder=tmp_path)
     assert answer.returncode == 1
     assert "nowhere.jsonl" in one_line(answer)
+    assert not (tmp_path / "triage.db").exists()
+
+
+def test_an_import_says_that_it_made_a_new_database(tmp_path: Path) -> None:
+    (tmp_path / "issues.jsonl").write_text(json.dumps(ISSUE), encoding="utf-8")
+    answers = [triage("import", "issues.jsonl", folder=tmp_path) for _ in range(2)]
+    assert [b"a new one is made there" in answer.stderr for answer in answers] == [True, False]
+
+
+def test_a_wrong_name_of_a_setting_is_told_whatever_the_log_is(tmp_path: Path) -> None:
+    answer = triage("diagnose", "-", folder=tmp_path, given=b"", TRIAGE_FOO="1")
+    assert answer.returncode == 1
+    assert b"TRIAGE_FOO is no setting: see `triage config`" in answer.stderr
 
 
 def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
@@ -336,6 +349,11 @@ def test_up_serves_the_starter_set(started: tuple[str, subprocess.Popen[bytes], 
     answer = httpx.post(address + "/api/v1/diagnose", json={"log": LOG}).json()
     assert answer["index"]["issues"] >= 30
     assert "starter set" in output.read_text()
+
+
+def test_up_says_that_it_made_a_new_database(started: tuple[str, subprocess.Popen[bytes], Path]) -> None:
+    _, _, output = started
+    assert "no database was at sqlite:///triage.db: a new one is made there" in output.read_text()
 
 
 @pytest.mark.long

@@ -86,8 +86,8 @@ def diagnose(
     """
     from app.knowledge.diagnosis.log_input import clean_log, decode_log
 
-    log = clean_log(decode_log(read_input(file)))
     settings = current_settings()
+    log = clean_log(decode_log(read_input(file)))
     question: LogQuestion = {
         "repos": settings.repo,
         "vllm_version": vllm_version,

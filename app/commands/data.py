@@ -63,9 +63,10 @@ def import_(
 ) -> None:
     """Import the output of `gh api --paginate` or `gh issue list --json …`."""
     from app.terminal.progress import progress
-    from ingest.importer import import_paths
+    from ingest.importer import check_paths, import_paths
 
     settings = current_settings()
+    check_paths(paths)
     store = current_store(settings, create=True)
     with progress() as report:
         result = import_paths(store, paths, repo or settings.default_repo, kind=kind, report=report)

@@ -69,9 +69,17 @@ def current_store(settings: Settings, *, create: bool = False, asks_server: bool
             store.close()
             where = f"{address_without_password(settings.database_url)}, which is empty"
             raise _missing(where, asks_server=asks_server)
+        say(new_database(settings))
         migrate(store)
     check_current(store)
     return store
+
+
+def new_database(settings: Settings) -> str:
+    """What to say before a database is made: its address may be mistyped."""
+    from app.config import address_without_password
+
+    return f"no database was at {address_without_password(settings.database_url)}: a new one is made there"
 
 
 def _choose(url: str | None) -> None:

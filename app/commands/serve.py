@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.commands.database import DatabaseOption, current_settings, current_store
+from app.commands.database import DatabaseOption, current_settings, current_store, new_database
 from app.errors import ConfigError
 from app.terminal import say
 
@@ -57,10 +57,13 @@ def up(
     from app.knowledge.indexing.batches import load_starter_set
     from app.server.run import serve as run
     from app.starter.card import REPO as CARDS_REPO
+    from app.store.schema import current_revision
     from app.store.schema import migrate as migrate_store
     from app.store.session import open_store
 
     with closing(open_store(settings.database_url)) as store:
+        if current_revision(store) is None:
+            announce(new_database(settings))
         migrate_store(store)
         if CARDS_REPO in settings.repo:
             load_starter_set(store)
