@@ -1,12 +1,14 @@
-"""Which program printed a log: vLLM, or another one. In: the log's text. Out: a `Printer`.
+"""Which program printed a log: vLLM, or another one. In: the log's text and lines. Out: a `Printer`.
 
 Only a text that nowhere names vLLM can be another program's, and only by something that vLLM never prints: a
 rule of `lists/programs.toml`, or a whole traceback that begins in somebody's own script. A missing name alone
 proves nothing: people paste the last lines of a server's log, or a traceback without its first frames.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from app.extract.log.lines import LogLine
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rules
 
@@ -36,14 +38,15 @@ class Printer:
 UNDECIDED = Printer(is_vllm=None)
 
 
-def find_printer(log: str) -> Printer:
-    """Tell which program printed a log."""
+def find_printer(log: str, lines: Iterable[LogLine]) -> Printer:
+    """Tell which program printed a log; `lines`: its lines without prefixes."""
     if _VLLM.search(log):
         return Printer(is_vllm=True)
     for rule in load_rules("programs"):
         if rule.pattern.search(log):
             return Printer(is_vllm=False, name=rule["value"])
-    if any(_is_own_script(found[1] or "", found[2]) for found in _SCRIPT.finditer(log)):
+    plain = "\n".join(line.text for line in lines)
+    if any(_is_own_script(found[1] or "", found[2]) for found in _SCRIPT.finditer(plain)):
         return Printer(is_vllm=False, name=SCRIPT)
     return UNDECIDED
 

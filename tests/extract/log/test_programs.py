@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from app.extract.log.programs import SCRIPT, find_printer
+from app.extract.log.programs import SCRIPT, Printer
+from app.extract.reader import read_log
 from app.extract.rules.rules import load_rules
+
+
+def find_printer(log: str) -> Printer:
+    return read_log(log).printer
+
 
 SCRIPT_LOG = """\
 Traceback (most recent call last):
@@ -37,7 +43,10 @@ def test_what_only_another_program_prints_tells_it_unless_vllm_is_named(rule) ->
 
 
 def test_a_whole_traceback_of_somebody_s_script_tells_it() -> None:
-    assert find_printer(SCRIPT_LOG.format(path="/home/me/proj/train.py")).name == SCRIPT
+    log = SCRIPT_LOG.format(path="/home/me/proj/train.py")
+    of_a_rank = "".join(f"[rank0]: {line}\n" for line in log.splitlines())
+
+    assert (find_printer(log).name, find_printer(of_a_rank).name) == (SCRIPT, SCRIPT)
 
 
 @pytest.mark.parametrize(
