@@ -124,9 +124,7 @@ def test_the_doctor_leaves_with_0_for_a_sound_base_and_with_1_for_another(triage
     assert ill.stdout.rstrip().endswith("1 fault, 2 pieces of advice")
 
 
-@pytest.mark.parametrize(
-    "command", [("sync",), ("import", "-"), ("reextract",), ("status",), ("serve",)]
-)
+@pytest.mark.parametrize("command", [("sync",), ("import", "-"), ("reextract",), ("status",), ("serve",)])
 def test_a_base_of_an_older_schema_is_not_written_and_sent_to_migrate(
     triage: Triage, url: str, command: tuple[str, ...]
 ) -> None:
