@@ -95,9 +95,8 @@ def read_log(log: str) -> LogReading:
     lines, errors = read_errors(log)
     surroundings = _read_environment(read_log_document(log, ()))  # read from the whole text, not from lines
     errors = _adjust_to_outcome(errors)
-    return LogReading(
-        log, errors, surroundings, _signatures(errors), lines, errors.outcome, find_printer(log)
-    )
+    found, printer = _signatures(errors), find_printer(log, lines)
+    return LogReading(log, errors, surroundings, found, lines, errors.outcome, printer)
 
 
 def read_question(question: str) -> Facts:
