@@ -265,7 +265,9 @@ def _describe(asked: _Input, found: _SearchResult, repo: str) -> Diagnosis:
     steps = quoted.joined(next_steps(reading, kinds, particular=not (needs_steps or quoted.is_risky)))
     if launch is not None and named and outcome == "not_started" and needs_steps:
         option = option_step(launch, _masked(named.message, named.line, masked_log), steps)
-        steps = (option, *steps) if option else steps
+        proven = next_steps(reading, kinds, particular=True)[:1]
+        at = steps.index(proven[0]) + 1 if proven and proven[0] in steps else 0
+        steps = (*steps[:at], option, *steps[at:]) if option else steps
     steps = tuple(_untried(steps, launch, found.remedies))[:MAX_STEPS]
     answer = Diagnosis(
         verdict=found.verdict,

@@ -64,7 +64,8 @@ def _patterns(name: str) -> tuple[Any, ...]:
 class QuotedSteps(NamedTuple):
     """A message's advice as quotes and as steps.
 
-    `later`: steps that the message itself warns about, and what only an outer error says, without a command.
+    `later`: steps that the message itself warns about, and those without a command that only an outer error
+    says or that list legal values.
     """
 
     advice: tuple[QuotedAdvice, ...]
@@ -108,7 +109,7 @@ def quoted_steps(reading: LogReading, masked_log: str) -> QuotedSteps:
     for quote in quotes[:MAX_QUOTES]:
         advice.append(QuotedAdvice(text=quote, source="log"))
         step = NextStep(text=f"{speaker} says: “{quote}”", command=_command_in(quote))
-        is_first = not _is_warning(quote) and (step.command or not is_outer)
+        is_first = not _is_warning(quote) and (step.command or not (is_outer or CHOICES.search(quote)))
         (steps if is_first else later).append(step)
     is_risky = any(map(_is_warning, quotes[:MAX_QUOTES]))
     return QuotedSteps(tuple(advice), tuple(steps), tuple(later), is_risky)

@@ -171,7 +171,8 @@ def test_legal_values_and_what_was_given_are_read(
 
 def test_a_long_quote_is_cut() -> None:
     listed = ", ".join(f"'method-{number}'" for number in range(200))
-    quote = steps(f"ValueError: Unknown method: zzz. Must be one of [{listed}]")[0].text
+    log = f"ValueError: Unknown method: zzz. Must be one of [{listed}]"
+    quote = quoted_steps(read_log(log), log).later[0].text
 
     assert len(quote) < MAX_QUOTE_CHARS + 40
     assert quote.endswith(" …”")
