@@ -262,10 +262,11 @@ def _describe(asked: _Input, found: _SearchResult, repo: str) -> Diagnosis:
     is_helped = found.remedies_from != "same_frame" and helps(found.remedies)
     needs_steps = found.is_open or is_own or not is_helped
     launch = None if in_words else read_launch(masked_log, around.versions.get("vllm"))
-    steps = quoted.joined(next_steps(reading, kinds, particular=not (needs_steps or quoted.is_risky)))
+    proven = next_steps(reading, kinds, particular=True)
+    ours = next_steps(reading, kinds) if needs_steps or quoted.is_risky else proven
+    steps = quoted.joined(ours, proven)
     if launch is not None and named and outcome == "not_started" and needs_steps:
         option = option_step(launch, _masked(named.message, named.line, masked_log), steps)
-        proven = next_steps(reading, kinds, particular=True)[:1]
         at = steps.index(proven[0]) + 1 if proven and proven[0] in steps else 0
         steps = (*steps[:at], option, *steps[at:]) if option else steps
     steps = tuple(_untried(steps, launch, found.remedies))[:MAX_STEPS]

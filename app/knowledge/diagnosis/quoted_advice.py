@@ -73,10 +73,11 @@ class QuotedSteps(NamedTuple):
     later: tuple[NextStep, ...]
     is_risky: bool
 
-    def joined(self, ours: Sequence[NextStep]) -> tuple[NextStep, ...]:
+    def joined(self, ours: Sequence[NextStep], proven: Sequence[NextStep] = ()) -> tuple[NextStep, ...]:
         """Merge with our own steps; our first step comes before the later ones.
 
-        A command that occurs in both is kept only in our step, which explains it better.
+        A command that occurs in both is kept only in our step, which explains it better. If our first step is
+        `proven` by the message and has a command, it comes before quotes that have none.
         """
         ours_typed = {step.command for step in ours}
         steps, later = (
@@ -86,7 +87,9 @@ class QuotedSteps(NamedTuple):
             )
             for one in (self.steps, self.later)
         )
-        return (*steps, *ours[:1], *later, *ours[1:])
+        is_first = ours[:1] == proven[:1] and any(step.command for step in ours[:1])
+        typed = [step for step in steps if step.command or not is_first]
+        return (*typed, *ours[:1], *(step for step in steps if step not in typed), *later, *ours[1:])
 
 
 def quoted_steps(reading: LogReading, masked_log: str) -> QuotedSteps:

@@ -278,3 +278,14 @@ def test_an_option_that_another_step_names_is_not_named_again() -> None:
     step = NextStep(text="Ask for less.", command="vllm serve YOUR_ARGS --max-model-len 8")
 
     assert option_step(launch, "max_model_len (9) is too large", [step]) is None
+
+
+def test_a_proven_step_with_a_command_stands_before_a_quote_without_one() -> None:
+    quoted = quoted_steps(read_log(WORDS), WORDS)
+    ours = (NextStep(text="Ask for less.", command="vllm serve YOUR_ARGS --max-num-seqs 4"),)
+
+    assert [step.text[:3] for step in quoted.joined(ours, ours)] == ["Ask", "The"]
+    assert [step.text[:3] for step in quoted.joined(ours)] == ["The", "Ask"]
+
+
+WORDS = "ValueError: There is too little room. Decrease the load or reduce the memory of other processes."
