@@ -285,7 +285,6 @@ class _Import:
         self.report(Progress("file", done, note=name))
 
     def _records(self, row: FileRow) -> list[tuple[str, Record]]:
-        """Return the records of one row, each with its repository."""
         if row.fault is not None:
             raise InputError(row.fault)
         if not isinstance(row.value, dict):

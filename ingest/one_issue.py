@@ -187,7 +187,6 @@ def _all_rows(client: GitHubClient, path: str, *, missing_ok: bool = False) -> l
 
 
 def _references(events: Iterable[Any], repo: str) -> list[LinkRecord]:
-    """Return links for the cross-references in a timeline."""
     found: dict[tuple[str, int], LinkRecord] = {}
     for event in events:
         if not isinstance(event, dict) or event.get("event") != "cross-referenced":

@@ -105,7 +105,6 @@ def plain_lines(text: str) -> str:
 
 
 def load_pinned() -> Pinned:
-    """Load all benchmark data of this package."""
     return Pinned(
         _rows("cases.jsonl", Case),
         _rows("questions.jsonl", Question),
@@ -139,7 +138,6 @@ def read_texts(store: Store, repo: str) -> list[SearchText]:
 
 
 def find_logs(issues: Sequence[SearchText], cases: Iterable[Case]) -> StoredCases:
-    """Match the cases with the stored issues by the hashes of their logs."""
     bodies = {issue.number: issue.body for issue in issues}
     logs, missing, changed = [], [], []
     for case in cases:

@@ -135,7 +135,6 @@ class RealLogResult:
 
 
 def check_answer(log: RealLog, answer: Diagnosis) -> RealLogResult:
-    """Compare an answer with the log's labels."""
     root = answer.root_cause
     remedies = answer.workarounds or any(match.workarounds for match in answer.matches)
     return RealLogResult(
@@ -243,7 +242,6 @@ def markdown(figures: BenchFigures) -> str:
 
 
 def figures_of(ran: BenchRun) -> BenchFigures:
-    """Compute the figures of a run."""
     by_split = {name: [one for one in ran.answers if one.query.split == name] for name in get_args(Split)}
     return BenchFigures(
         day=datetime.now(UTC).date().isoformat(),

@@ -228,7 +228,6 @@ def report(
 
 
 def _stored_report(settings: Settings, repo: str, number: int) -> Report:
-    """The report on an issue, which is fetched first where it is not stored."""
     from app.knowledge.issue.report import make_report
     from app.server.background_sync import github_client
     from ingest.one_issue import fetch_with_links

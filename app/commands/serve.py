@@ -136,7 +136,6 @@ def _serving(
     sync_every: str | None,
     snapshot_url: str | None = None,
 ) -> Settings:
-    """The settings, with what the options say in their place."""
     from app.config import with_options
 
     return with_options(

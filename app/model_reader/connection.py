@@ -92,7 +92,6 @@ class ModelServer:
         self.close()
 
     def close(self) -> None:
-        """Close all connections."""
         self._http.close()
 
     def served_model(self) -> ServedModel:

@@ -67,7 +67,6 @@ class QuestionEmbedder:
         self._model_until = self._away_until = 0.0
 
     def close(self) -> None:
-        """Close all connections."""
         self._client.close()
 
     def __call__(self, question: str) -> TextVector | None:

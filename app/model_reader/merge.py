@@ -7,11 +7,12 @@ facts worse. A value that both found stays as the rules have it.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from app.extract.facts import Evidence, Facts, Regression, Workaround, summarise
+from app.extract.facts import Evidence, Facts, Workaround, summarise
+from app.extract.prose.regression import merge_claims
 from app.extract.reader import IssueReading
 from app.extract.remedies.workarounds import MAX_WORKAROUNDS, change_key
 from app.extract.text.document import Document
-from app.extract.versions import is_same, sort_key
+from app.extract.versions import is_same
 from app.model_reader.check import ProvenReading, check_reply
 from app.model_reader.prompt import make_prompt
 from app.model_reader.reply import parse_reply, prompt_version
@@ -43,7 +44,6 @@ def prove(document: Document, kept: KeptReply) -> ProvenReading | None:
 
 
 def merge(facts: Facts, proven: ProvenReading) -> Facts:
-    """Return the merged facts."""
     cited = {name: [item for item in facts.evidence if _field(item) == name] for name in _IS_SAME}
     rules: dict[str, list[_Value]] = {
         "models": _plain(_best_spelling(cited["models"], proven.models)),
@@ -59,7 +59,7 @@ def merge(facts: Facts, proven: ProvenReading) -> Facts:
     }
     chosen = {name: _choose(name, rules[name], model[name]) for name in _IS_SAME}
     chosen["workarounds"] = chosen["workarounds"][:MAX_WORKAROUNDS]
-    regression, proof = _regression([evidence for _, evidence in chosen.pop("regression")])
+    regression, proof = merge_claims(evidence for _, evidence in chosen.pop("regression"))
     rest = [item for item in facts.evidence if _field(item) not in _IS_SAME]
     whole = facts.model_copy(
         update={
@@ -72,7 +72,6 @@ def merge(facts: Facts, proven: ProvenReading) -> Facts:
 
 
 def _choose(field: str, rules: Sequence[_Value], model: Sequence[_Value]) -> list[_Value]:
-    """Return the accepted values, those of the rules first."""
     is_same = _IS_SAME[field]
     kept = [
         pair
@@ -84,7 +83,6 @@ def _choose(field: str, rules: Sequence[_Value], model: Sequence[_Value]) -> lis
 
 
 def _trusted(item: Any, evidence: Evidence, confidence: float) -> _Value:
-    """Return a value of the model with the learned confidence."""
     known = {"confidence": confidence}
     item = item.model_copy(update=known) if isinstance(item, Workaround) else item
     return item, evidence.model_copy(update=known)
@@ -150,26 +148,3 @@ def _once(remedies: Iterable[tuple[Workaround, Evidence]]) -> Iterator[tuple[Wor
         if not any(_is_same_change(evidence, other) for other in seen):
             seen.append(evidence)
             yield item, evidence
-
-
-def _regression(claims: Sequence[Evidence]) -> tuple[Regression | None, list[Evidence]]:
-    """Return the regression range that the claims state, and the claims it is made of."""
-    parts: dict[str, Evidence] = {}
-    for part in ("last_working", "first_failing", "fixed_in", "culprit"):
-        if stated := [item for item in claims if item.field == f"regression.{part}"]:
-            parts[part] = _best(part, stated)
-    known = {item.value for item in parts.values()}
-    failing = [item for item in claims if item.field == "regression.still_failing"]
-    still = {item.value: item for item in failing if item.value not in known}
-    if not claims:
-        return None, []
-    values = {part: item.value for part, item in parts.items()}
-    found = Regression(**values, still_failing=tuple(sorted(still, key=sort_key)))
-    return found, [*parts.values(), *still.values()]
-
-
-def _best(part: str, claims: Sequence[Evidence]) -> Evidence:
-    """Return the newest version that works, the oldest that fails, or the first one named."""
-    if part == "last_working":
-        return max(claims, key=lambda item: sort_key(item.value))
-    return min(claims, key=lambda item: sort_key(item.value)) if part == "first_failing" else claims[0]

@@ -96,7 +96,6 @@ def instructions() -> str:
 
 @lru_cache(maxsize=1)
 def schema() -> dict[str, Any]:
-    """Return the JSON schema of a reply."""
     return QuotedReading.model_json_schema()
 
 

@@ -182,7 +182,6 @@ def _teams(digest: Digest) -> Message:
 
 
 def _discord(digest: Digest) -> Message:
-    """Return a Discord embed with all mentions disabled."""
     text = _fitting(_text(digest, _markdown, "**"), DISCORD_TEXT_CHARS)
     embed = {"title": _cut(_title(digest), DISCORD_TITLE_CHARS), "description": text}
     return {"embeds": [embed], "allowed_mentions": {"parse": []}}

@@ -59,8 +59,6 @@ def short_text(diagnosis: Diagnosis, *, colours: bool) -> str:
 def _lines(
     diagnosis: Diagnosis, width: int, *, is_terminal: bool = False, is_short: bool = False
 ) -> list[Text]:
-    """Render the template into styled lines."""
-
     def lines(text: str, style: str = "", first: int | None = None, rest: int = 0) -> str:
         """Template filter: mark lines with a style; wrap them with these indents if `first` is given."""
         text = _printable(text)

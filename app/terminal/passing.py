@@ -62,7 +62,6 @@ class Tail:
                 self._kept -= len(self._chunks.popleft())
 
     def read(self, size: int | None = None) -> bytes:
-        """Return the last bytes, at most `size`."""
         with self._lock:
             found, left = deque[bytes](), min(size or self._limit, self._limit)
             for chunk in reversed(self._chunks):

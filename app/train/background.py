@@ -20,7 +20,6 @@ OUT = Path(__file__).parents[1] / "match" / "search" / NAME
 
 
 def main() -> None:
-    """Count and write."""
     parser = make_parser(__doc__, database=True)
     parser.add_argument("--out", type=Path, default=OUT)
     asked = parser.parse_args()

@@ -24,5 +24,4 @@ def read_rows(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
 
 
 def write_json(path: Path, data: Any, indent: int = 2) -> None:
-    """Write learned data as JSON."""
     path.write_text(json.dumps(data, indent=indent, ensure_ascii=False) + "\n", encoding="utf-8")

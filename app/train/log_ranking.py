@@ -98,7 +98,6 @@ class FirstMatch:
 
 
 def read_examples(store: Store, files: Sequence[Path]) -> list[LabelledQuery]:
-    """Run each query of the files against the store."""
     examples: list[LabelledQuery] = []
     for row in read_rows(files):
         excluded, expected = frozenset(row.get("exclude", ())), frozenset(row["expected"])
@@ -255,7 +254,6 @@ def above_all_but(firsts: Sequence[FirstMatch], share: float) -> float:
 
 
 def bands(firsts: Sequence[FirstMatch]) -> dict[str, float]:
-    """Return the threshold of each band."""
     full = [item for item in firsts if item.weight >= FULL_WEIGHT]
     rows = Counter(item.group for item in full)
     firm = [

@@ -5,12 +5,11 @@
 A line of a file: `{"text": question, "right": [numbers], "exclude": [numbers]}`; a line without `right` is a
 question without an answer; questions that are `held_out` or have several lines are skipped. The order is BM25
 and not learned. The chance is learned from each question asked twice: once normally, once with its right
-answers hidden. With `--embeddings-url`, and a database with vectors of that server, only the weight of
-semantic similarity is learned: the one with the best mean reciprocal rank.
+answers hidden.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,8 @@ from sklearn.linear_model import LogisticRegression
 
 from app.extract.reader import read_question
 from app.match.search.question_search import find_answers
-from app.match.search.ranking import MEANING, PROSE_FEATURES, prose_features
+from app.match.search.ranking import PROSE_FEATURES, prose_features
 from app.match.search.terms import question_heading
-from app.model_reader.embeddings import Embedder, QuestionEmbedder
-from app.store.derived.issue_vectors import TextVector
 from app.store.session import Store, open_store
 from app.train.inputs import make_parser, read_rows, write_json
 
@@ -31,10 +28,6 @@ FOLDS = 5
 LIKELY_FROM, RELATED_FROM = 0.4, 0.2
 OUT = Path(__file__).parents[1] / "match" / "search" / "weights.json"
 
-MEANING_WEIGHTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
-"""Candidate weights of semantic similarity, in nats per standard deviation."""
-
-Embed = Callable[[str], TextVector | None]
 Row = tuple[tuple[float, ...], bool]
 
 
@@ -61,51 +54,6 @@ def asked_rows(files: Sequence[Path], *, held_out: bool = False) -> list[dict[st
     ]
 
 
-Scores = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""For the candidates of a question: word score, semantic similarity, correctness."""
-
-
-def scores_of(store: Store, rows: Sequence[dict[str, Any]], embed: Embed) -> list[Scores]:
-    """Score the candidates of each question that has a right answer."""
-    found: list[Scores] = []
-    for row in rows:
-        if not row.get("right"):
-            continue
-        text = row["text"]
-        heading = question_heading(text, read_question(text))
-        with store.reading() as session:
-            ranked = find_answers(
-                session,
-                text,
-                heading,
-                exclude=frozenset(row.get("exclude", ())),
-                vector=embed(text),
-                meaning_weight=1.0,
-            )
-        near = np.array([item.scores.get(MEANING, 0.0) for item in ranked])
-        words = np.array([sum(item.scores.values()) for item in ranked]) - near
-        found.append((words, near, np.array([item.key[1] in row["right"] for item in ranked], dtype=bool)))
-    return found
-
-
-def first_right(scores: Scores, weight: float) -> int | None:
-    """Return the rank of the first right answer, from 1; None if no candidate is right."""
-    words, near, right = scores
-    order = np.argsort(-(words + weight * near), kind="stable")
-    places = np.flatnonzero(right[order])
-    return int(places[0]) + 1 if len(places) else None
-
-
-def learn_meaning(questions: Sequence[Scores]) -> float:
-    """Return the weight of `MEANING_WEIGHTS` with the best mean reciprocal rank, the lowest among equals."""
-
-    def mean_reciprocal_rank(weight: float) -> float:
-        places = [first_right(scores, weight) for scores in questions]
-        return round(sum(1 / place for place in places if place) / max(1, len(places)), 4)
-
-    return max(MEANING_WEIGHTS, key=mean_reciprocal_rank)
-
-
 def learn(questions: Sequence[Sequence[Row]]) -> tuple[tuple[float, ...], float]:
     """Learn the coefficients of `PROSE_FEATURES` and the intercept."""
     rows = [row for answers in questions for row in answers]
@@ -129,18 +77,10 @@ def main() -> None:
     """Learn, print the precision of the bands on held-out folds, write the file."""
     parser = make_parser(__doc__, database=True)
     parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--embeddings-url")
     parser.add_argument("questions", nargs="+", type=Path)
     asked = parser.parse_args()
     data = json.loads(asked.out.read_text(encoding="utf-8"))
     store = open_store(asked.database)
-    if asked.embeddings_url:
-        with Embedder(asked.embeddings_url, attempts=1) as client:
-            scores = scores_of(store, asked_rows(asked.questions), QuestionEmbedder(client))
-        data["prose"]["meaning"] = learn_meaning(scores)
-        write_json(asked.out, data)
-        print(f"nearness in meaning: {data['prose']['meaning']} nats for each standard deviation")
-        return
     questions = rows_of(store, asked.questions)
     coefficients, intercept = learn(questions)
     data["prose"] |= {

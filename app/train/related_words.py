@@ -54,7 +54,6 @@ def read_words(store: Store, repo: str) -> tuple[list[set[str]], list[set[str]],
 
 
 def _incidence(rows: Iterable[set[str]], columns: dict[str, int]) -> csr_matrix:
-    """Return the binary text-by-word matrix."""
     at = [(row, columns[word]) for row, words in enumerate(rows) for word in words & columns.keys()]
     places = np.array(at, dtype=np.int64).T
     return csr_matrix((np.ones(len(at)), places), shape=(places[0].max() + 1, len(columns)))
@@ -94,7 +93,6 @@ def find_related(titles: list[set[str]], texts: list[set[str]]) -> dict[str, dic
 
 
 def main() -> None:
-    """Learn and write."""
     parser = make_parser(__doc__, database=True)
     parser.add_argument("--repo", default="vllm-project/vllm")
     parser.add_argument("--out", type=Path, default=OUT)

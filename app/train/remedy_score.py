@@ -1,13 +1,11 @@
 """Learn `app/extract/remedies/remedy_weights.json`: which candidate changes people say helped.
 
-    python -m app.train.remedy_score --issues ISSUES.jsonl… --gold GOLD.jsonl… [--held ISSUES.jsonl…]
+    python -m app.train.remedy_score --issues ISSUES.jsonl… --gold GOLD.jsonl…
 
 `--issues`: texts as GitHub sends them (`number`, `title`, `body`, `comments_data`). `--gold`: labelled issues
-(`workarounds` with `action` and `outcome`), with all remedies labelled. `--sentences`: reviewed sentences,
-by default those of `labels/`. Every candidate of `app.extract.remedies.candidates` is an example, positive if
-it means the labelled change. Issues of `--held` are held out: nothing is learned from them. Prints the scores
-of five-fold cross-validation by issue, on the training examples, of a baseline rule and of each clause's
-first candidate.
+(`workarounds` with `action` and `outcome`), with all remedies labelled; the reviewed sentences of `labels/`
+are added. Every candidate change is an example, positive if it means the labelled
+change. Prints the scores of five-fold cross-validation by issue.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,12 +45,6 @@ OWN_SENTENCES = LABELS.with_name("said.jsonl")
 
 OWN_EXPERIENCE = grammar("own")
 HELPS = ("works", "partial")
-PLAIN_RULE = RemedyWeights(
-    -1.0,
-    {"shape:strong": 2.0, "shape:off": 2.0, "shape:deed": 2.0, "shape:anaphor": 2.0, "gap:far": -2.0},
-    0.5,
-)
-"""A hand-written baseline: a setting, something disabled or an action, not far from the success cue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +69,7 @@ def same_change(one: str, other: str) -> bool:
     return shared / min(len(first), len(second)) >= 0.8 and min(len(first), len(second)) >= 3
 
 
-def read_examples(issues: Iterable[Path], golds: Iterable[Path], sentences: Path) -> list[Example]:
+def read_examples(issues: Iterable[Path], golds: Iterable[Path]) -> list[Example]:
     """Return all candidates in labelled issues and labelled sentences."""
     texts = {row["number"]: row for row in read_rows(issues)}
     labelled = {row["number"]: row for row in read_rows(golds)}
@@ -86,7 +78,7 @@ def read_examples(issues: Iterable[Path], golds: Iterable[Path], sentences: Path
         actions = [item["action"] for item in gold["workarounds"] if item["outcome"] in HELPS]
         examples += [_example(number, candidate, actions) for candidate in _candidates_in(texts[number])]
     spans: dict[int, list[dict[str, Any]]] = {}
-    for reviewed in read_rows([sentences]):
+    for reviewed in read_rows([LABELS]):
         if reviewed["number"] not in labelled and reviewed["number"] in texts:
             spans.setdefault(reviewed["number"], []).append(reviewed)
     for number, rows in spans.items():
@@ -109,7 +101,6 @@ def read_own_sentences(path: Path) -> list[Example]:
 
 
 def learn(examples: Sequence[Example]) -> RemedyWeights:
-    """Learn the weights of all features that are not rare."""
     found = [features_of(example.candidate) for example in examples]
     counter = CountVectorizer(analyzer=list, min_df=RARE, binary=True)
     table = counter.fit_transform(found).toarray().astype(float)
@@ -190,40 +181,24 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--issues", type=Path, nargs="+", required=True)
     parser.add_argument("--gold", type=Path, nargs="+", required=True)
-    parser.add_argument("--sentences", type=Path, default=LABELS)
     parser.add_argument("--out", type=Path, default=WEIGHTS_FILE)
-    parser.add_argument("--held", type=Path, nargs="*", default=())
     asked = parser.parse_args()
-    held = {row["number"] for row in read_rows(asked.held)}
-    read = read_examples(asked.issues, asked.gold, asked.sentences)
-    examples = [example for example in read if example.number not in held]
+    examples, own = read_examples(asked.issues, asked.gold), read_own_sentences(OWN_SENTENCES)
     total = len({example.clause for example in examples if example.right})
-    own = read_own_sentences(OWN_SENTENCES)
     judged = judge_folds(examples, own)
     threshold = best_threshold(judged, total)
     weights = learn([*examples, *own])
-    results = {
-        "folds": scores(judged, threshold, total),
-        "seen": scores(best_of(examples, weights), threshold, total),
-    }
-    results["plain rule"] = scores(best_of(examples, PLAIN_RULE), PLAIN_RULE.threshold, total)
-    results["first offer"] = scores(best_of(examples, RemedyWeights(0.0, {}, 0.0)), 0.0, total)
-    data = {
+    figures = {
         "learned": datetime.now(UTC).date().isoformat(),
         "offers": len(examples),
         "clauses": len(judged),
         "remedies": total,
         "threshold": threshold,
-        "scores": {name: [round(value, 3) for value in row] for name, row in results.items()},
+        "scores": [round(value, 3) for value in scores(judged, threshold, total)],
         "calibration_error": round(calibration_error(judged), 3),
-        "intercept": weights.intercept,
-        "weights": weights.weights,
     }
-    write_json(asked.out, data, indent=1)
-    for name, (precision, recall, f1) in results.items():
-        print(f"{name:12} precision {precision:.3f}  recall {recall:.3f}  F1 {f1:.3f}")
-    print(f"{len(examples)} candidates in {len(judged)} clauses, {total} remedies; kept from {threshold}")
-    print(f"calibration error {data['calibration_error']}")
+    write_json(asked.out, {**figures, "intercept": weights.intercept, "weights": weights.weights}, indent=1)
+    print(*(f"{name}: {value}" for name, value in figures.items()), sep="\n")
 
 
 if __name__ == "__main__":

@@ -235,7 +235,6 @@ def with_opinion(first: Learned, unseen: Unseen) -> Learned:
 
 
 def judge(example: Labelled, learned: Learned) -> tuple[Statement, ...]:
-    """Return the statements that the model finds in a sentence."""
     if not example.spans:
         return ()
     return choose(example.tokens, example.spans, learned.sums(example), learned.opinion)

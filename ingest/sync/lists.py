@@ -113,7 +113,6 @@ def keeps_its_place(url: str) -> bool:
 
 
 def row_id(row: Any) -> Any:
-    """Return GitHub's id of a row, or None."""
     return row.get("id") if isinstance(row, dict) else None
 
 
@@ -261,7 +260,6 @@ class RowBudget:
         return self.limit is not None and len(self.counted) >= self.limit
 
     def take(self, rows: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the rows up to the limit."""
         for index, row in enumerate(rows if self.limit is not None else ()):
             key, moment = row_id(row), updated_of(row)
             if key in self.counted or (self.known and moment and moment <= self.known):

@@ -121,7 +121,6 @@ class SyncRun:
         return records
 
     def derive_facts(self) -> None:
-        """Derive the facts of all stale issues."""
         found = derive_stale(self.store, self.repo, self.report)
         self.result.read += found.read
         self.result.faults += found.faults

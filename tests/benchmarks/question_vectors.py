@@ -17,22 +17,73 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import Pipeline
 
+from app.extract.reader import read_question
 from app.knowledge.operations.embedding import embed_issues, embedded_text
+from app.match.search.question_search import find_answers
+from app.match.search.ranking import MEANING
+from app.match.search.terms import question_heading
 from app.model_reader.embeddings import Embedder, QuestionEmbedder
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.github.issues import find_heads, find_repository, numbers_of
 from app.store.schema import migrate
 from app.store.session import Store, open_store
 from app.train.inputs import read_rows
-from app.train.question_ranking import Scores, asked_rows, first_right, learn_meaning, scores_of
+from app.train.question_ranking import asked_rows
 from tests.model_reader.vectors import embeddings_server
 from tests.samples import REPO
 
 PART = 500
+MEANING_WEIGHTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
+"""Candidate weights of semantic similarity, in nats per standard deviation."""
+
+Scores = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""For the candidates of a question: word score, semantic similarity, correctness."""
+
+
+def scores_of(store: Store, rows: Sequence[dict[str, Any]], embed: QuestionEmbedder) -> list[Scores]:
+    """Score the candidates of each question that has a right answer."""
+    found: list[Scores] = []
+    for row in rows:
+        if not row.get("right"):
+            continue
+        text = row["text"]
+        heading = question_heading(text, read_question(text))
+        with store.reading() as session:
+            ranked = find_answers(
+                session,
+                text,
+                heading,
+                exclude=frozenset(row.get("exclude", ())),
+                vector=embed(text),
+                meaning_weight=1.0,
+            )
+        near = np.array([item.scores.get(MEANING, 0.0) for item in ranked])
+        words = np.array([sum(item.scores.values()) for item in ranked]) - near
+        found.append((words, near, np.array([item.key[1] in row["right"] for item in ranked], dtype=bool)))
+    return found
+
+
+def first_right(scores: Scores, weight: float) -> int | None:
+    """Return the rank of the first right answer, from 1; None if no candidate is right."""
+    words, near, right = scores
+    order = np.argsort(-(words + weight * near), kind="stable")
+    places = np.flatnonzero(right[order])
+    return int(places[0]) + 1 if len(places) else None
+
+
+def learn_meaning(questions: Sequence[Scores]) -> float:
+    """Return the weight of `MEANING_WEIGHTS` with the best mean reciprocal rank, the lowest among equals."""
+
+    def mean_reciprocal_rank(weight: float) -> float:
+        places = [first_right(scores, weight) for scores in questions]
+        return round(sum(1 / place for place in places if place) / max(1, len(places)), 4)
+
+    return max(MEANING_WEIGHTS, key=mean_reciprocal_rank)
 
 
 def texts_of(store: Store) -> list[str]:

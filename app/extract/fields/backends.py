@@ -214,7 +214,6 @@ def _in_texts(document: Document) -> Iterator[_Hit]:
 
 
 def _is_in_use(document: Document, places: Places, span: Span) -> bool:
-    """True if the span is in prose and not reported to work."""
     return places.is_prose(span[0], span[1]) and not claimed_to_work(document, places, span)
 
 
@@ -225,7 +224,6 @@ def _needed_words() -> WordSet:
 
 
 def _rule_hits(rule: Rule, source: str, offset: int, text: str) -> Iterator[FoundValue]:
-    """Yield what a rule finds, each value once."""
     seen: set[str] = set()
     is_stated = rule["where"] in ("title", "title_cuda", "prose")
     for match in islice(rule.pattern.finditer(text), MAX_HITS):

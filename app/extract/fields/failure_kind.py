@@ -114,7 +114,6 @@ def _states_failure(document: Document) -> bool:
 
 
 def _is_question(title: str) -> bool:
-    """True if the title, without its tags, is a question."""
     return title.rpartition("]")[2].lstrip(" :：").lower().startswith(_QUESTIONS)
 
 

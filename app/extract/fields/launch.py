@@ -95,7 +95,6 @@ def read_launch(log: str, vllm_version: str | None = None) -> Launch | None:
 
 
 def _from_command(log: str) -> Launch | None:
-    """Return the last command in the log that starts a server."""
     found = None
     for match in _COMMAND.finditer(log):
         text = _joined_lines(log[match.start(1) : match.start(1) + MAX_COMMAND_CHARS])
@@ -259,7 +258,6 @@ def _is_default(name: str, value: Any, version: str | None) -> bool:
 
 
 def _options(name: str, value: Any, version: str | None) -> Iterator[Piece]:
-    """Yield an argument as options of a shell command."""
     flag = f"--{name.replace('_', '-')}"
     key = normalise_name(flag)
     if value is True:

@@ -140,7 +140,6 @@ def _is_distinctive(name: str) -> bool:
 def _from_settings(
     settings: Sequence[Setting], origins: tuple[Origin, ...], served: set[str]
 ) -> Iterator[_Chosen]:
-    """Yield the models in settings of these origins."""
     drafts = [s.span for s in settings if s.name == "speculative-config"]
     for setting in settings:
         is_nested = any(source == setting.span[0] and a <= setting.span[1] < b for source, a, b in drafts)

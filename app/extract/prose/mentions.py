@@ -100,7 +100,6 @@ def _mentions(text: str, repo: str) -> list[_Found]:
 
 
 def _named(rule: Any, text: str, repo: str) -> Iterator[_Found]:
-    """Yield the mentions that name their repository."""
     for match in rule.finditer(text):
         name = match.group(1)
         yield (repo if name.lower() == repo else name), int(match.group(2)), match.start(), match.end()
@@ -231,32 +230,27 @@ def _as_stated_fix(document: Document, sentence: Sentence, rule: Rule, name: str
 MAX_CHARS = 60_000
 MAX_BODY_CHARS = 4_000
 
-_CLOSES = pattern(
-    r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+"
-    r"(?:([\w.-]+/[\w.-]+)?#(\d{1,7})\b|https?://github\.com/([\w.-]+/[\w.-]+)/issues/(\d{1,7})\b)",
-    ignore_case=True,
-)
+_CHANGE = r"(?:([\w.-]+/[\w.-]+)?#(\d{1,7})\b|https?://github\.com/([\w.-]+/[\w.-]+)/%s/(\d{1,7})\b)"
+_CLOSES = pattern(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+" + _CHANGE % "issues", ignore_case=True)
 
 
 def closed_issues(text: str, repo: str) -> tuple[int, ...]:
     """Return the issues of `repo` that a pull request's title or body says it closes."""
-    return tuple(number for name, number in _closed(text, repo) if name.lower() == repo.lower())
+    named = _changes(_CLOSES, text[:MAX_CHARS], repo)
+    return tuple(dict.fromkeys(number for name, number in named if name == repo))
 
 
 def closed_elsewhere(text: str, repo: str) -> tuple[tuple[str, int], ...]:
     """Return the issues of other repositories that it says it closes, as (owner/name, number)."""
-    return tuple(item for item in _closed(text, repo) if item[0].lower() != repo.lower())
+    return tuple(dict.fromkeys(one for one in _changes(_CLOSES, text[:MAX_CHARS], repo) if one[0] != repo))
 
 
-def _closed(text: str, repo: str) -> tuple[tuple[str, int], ...]:
-    if "#" not in text and "/issues/" not in text:
-        return ()
-    found: dict[tuple[str, int], None] = {}
-    for match in _CLOSES.finditer(text[:MAX_CHARS]):
+def _changes(rule: Any, text: str, repo: str) -> Iterator[tuple[str, int]]:
+    """Yield repository and number of the issues or pull requests that a rule finds."""
+    for match in rule.finditer(text):
         short_repo, short, long_repo, long = match.groups()
         name = short_repo or long_repo or repo
-        found[repo if name.lower() == repo.lower() else name, int(short or long)] = None
-    return tuple(found)
+        yield (repo if name.lower() == repo.lower() else name), int(short or long)
 
 
 _TAGS = r"^(?:\s*\[[^\]]{0,40}\]){0,4}\s*"
@@ -264,13 +258,11 @@ _REVERT = pattern(_TAGS + r"\[?revert(?:s|ing|ed)?\]?\b", ignore_case=True)
 _RELAND = pattern(_TAGS + r"\[?(?:re-?land|re-?apply|re-?introduce)(?:s|ing|ed)?\]?\b", ignore_case=True)
 _PARTLY = pattern(r"\bpartial(?:ly)?\b|\bpart of\b", ignore_case=True)
 _BODY_REVERT = pattern(
-    r"(?:^|\n)\s*(?:this\s+)?reverts\s+(?:pr\s+|pull request\s+)?"
-    r"(?:([\w.-]+/[\w.-]+)?#(\d{1,7})\b|https?://github\.com/([\w.-]+/[\w.-]+)/pull/(\d{1,7})\b)",
-    ignore_case=True,
+    r"(?:^|\n)\s*(?:this\s+)?reverts\s+(?:pr\s+|pull request\s+)?" + _CHANGE % "pull", ignore_case=True
 )
 _BODY_RELAND = pattern(
     r"\b(?:re-?land|re-?appl(?:y|ie)|re-?introduce)[sd]?\s+(?:of\s+)?(?:pr\s+|pull request\s+)?"
-    r"(?:([\w.-]+/[\w.-]+)?#(\d{1,7})\b|https?://github\.com/([\w.-]+/[\w.-]+)/pull/(\d{1,7})\b)",
+    + _CHANGE % "pull",
     ignore_case=True,
 )
 _NUMBER_IN_TITLE = pattern(r"#(\d{1,7})\b")
@@ -292,11 +284,8 @@ def relanded_pull(title: str, body: str, repo: str) -> int | None:
 
 
 def _in_body(rule: Any, body: str, repo: str) -> int | None:
-    for match in rule.finditer(body[:MAX_BODY_CHARS]):
-        short_repo, short, long_repo, long = match.groups()
-        if (short_repo or long_repo or repo).lower() == repo.lower():
-            return int(short or long)
-    return None
+    named = _changes(rule, body[:MAX_BODY_CHARS], repo)
+    return next((number for name, number in named if name == repo), None)
 
 
 def _last_number(title: str) -> int | None:

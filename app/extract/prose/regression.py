@@ -7,7 +7,7 @@ request, an issue's number or a commit.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from app.extract.evidence import cite
@@ -162,7 +162,6 @@ def mentions_in(sentence: Sentence) -> tuple[Mention, ...]:
 
 
 def _days_in(sentence: Sentence) -> list[VersionMention]:
-    """Return the days of nightly builds in a sentence."""
     days = _DAY.finditer(sentence.text) if "nightly" in sentence.low else ()
     return [VersionMention(day.group(1), day.start(1), day.end(1)) for day in days]
 
@@ -334,7 +333,6 @@ def _read_title(document: Document, claims: _Claims) -> None:
 
 
 def _release_of(version: str | None) -> str | None:
-    """Return a version without its rebuild suffix."""
     found = ordered(version)
     return found.base_version if found is not None else None
 
@@ -365,6 +363,16 @@ def _versions_at_cue(
             return
         yield at, versions[at]
         last, at = at, at + step
+
+
+def merge_claims(quotes: Iterable[Evidence]) -> tuple[Regression | None, tuple[Evidence, ...]]:
+    """Return the regression range that these quotes state, and those that it is made of."""
+    claims: _Claims = defaultdict(list)
+    for quote in quotes:
+        part = _PARTS[quote.field.partition(".")[2]]
+        is_commit = part not in ("culprit", "fixed") and ordered(quote.value) is None
+        claims[f"commit_{part}" if is_commit else part].append((quote.value, quote))
+    return _assemble(claims)
 
 
 def _assemble(claims: _Claims) -> tuple[Regression | None, tuple[Evidence, ...]]:

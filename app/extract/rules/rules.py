@@ -87,5 +87,4 @@ class WordSet:
         self._set = pattern_set([escape(word) for word in self._words])
 
     def present(self, text: str) -> frozenset[str]:
-        """Return the words that occur in the text."""
         return frozenset(self._words[at] for at in self._set.Match(text) or ())

@@ -193,7 +193,6 @@ class Places:
 
 
 def read_document(issue: IssueText) -> Document:
-    """Split all texts of an issue into blocks."""
     sources = {"title": issue.title, "body": issue.body}
     speaker = {"title": "reporter", "body": "reporter"}
     for position, comment in enumerate(issue.comments, 1):
@@ -287,7 +286,6 @@ def _is_form_heading(line: str) -> bool:
 
 
 def _kind_of(line: str, in_fence: bool) -> tuple[Kind, str]:
-    """Return a line's kind, and the title if it is a heading."""
     if in_fence:
         return "code", ""
     if len(line) < MAX_HEADING_CHARS and (title := _title_of(line)):
@@ -341,7 +339,6 @@ class LinesAt:
         ]
 
     def __getitem__(self, at: int) -> Line:
-        """Return the line with this index, from 0."""
         text = self._texts[at].removesuffix("\r")
         return Line(text, self._starts[at], self._starts[at] + len(text))
 

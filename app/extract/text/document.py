@@ -84,9 +84,7 @@ class Document:
     is_flattened: bool = False
 
     def of_kind(self, *kinds: Kind) -> Iterator[Block]:
-        """Return the blocks of these kinds, in order."""
         return (block for block in self.blocks if block.kind in kinds)
 
     def of_source(self, source: str) -> Iterator[Block]:
-        """Return the blocks of one source, in order."""
         return (block for block in self.blocks if block.source == source)

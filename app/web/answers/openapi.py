@@ -167,13 +167,11 @@ def request_examples() -> dict[str, dict[str, Any]]:
 
 @cache
 def answer_examples() -> dict[str, Any]:
-    """Return the example answers by schema name."""
     paths = sorted((_FOLDER / "answers").glob("*.json"))
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def markdown_example(schema: str) -> str:
-    """Return the Markdown form of a schema's example."""
     example = answer_examples()[schema]
     if schema == "Diagnosis":
         return diagnosis_markdown(Diagnosis.model_validate(example))

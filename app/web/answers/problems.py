@@ -118,7 +118,6 @@ def _on_http_exception(request: Request, error: HTTPException) -> Response:
 
 
 def _methods(routes: Iterable[Any], path: str) -> set[str]:
-    """Return the methods that a path accepts, over all its routes."""
     found = {method for route in routes_at(routes, path) for method in getattr(route, "methods", None) or ()}
     return found | ({"HEAD"} if "GET" in found else set())
 

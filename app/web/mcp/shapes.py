@@ -69,7 +69,6 @@ def _keep(schema: dict[str, Any], names: Sequence[str]) -> None:
 
 
 def _names_in(schema: Any) -> Iterator[str]:
-    """The definitions that a schema refers to."""
     if isinstance(schema, dict):
         if "$ref" in schema:
             yield schema["$ref"].rpartition("/")[2]

@@ -158,14 +158,12 @@ def _affects(context: RepoContext, *ids: str) -> dict[str, Affects] | None:
 
 @router.get("/families", include_in_schema=False)
 def families_page(context: ContextDep) -> HTMLResponse:
-    """The hundred families with the most reports."""
     page = context.cached(families, limit=PAGE_FAMILIES)
     return context.render("families.html", path="/families", page=page)
 
 
 @router.get("/signatures/{signature_id}", include_in_schema=False)
 def signature_page(context: StackContextDep, signature_id: SignatureId, via: Via = None) -> Response:
-    """One failure with all its reports."""
     current = current_id(context.services.store, context.repo, signature_id)
     if current != signature_id:
         return _redirect_moved(context, "/signatures/", current, signature_id)

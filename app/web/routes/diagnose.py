@@ -215,7 +215,6 @@ def _terminal_answer(
 
 @router.get("/d/{key}", include_in_schema=False)
 def kept_page(key: str, services: ServicesDep) -> HTMLResponse:
-    """A kept log and the answer it got."""
     kept = view_kept_log(services.store, key)
     return _page(
         services,
@@ -276,7 +275,6 @@ def ask_to_delete(key: str, secret: str, services: ServicesDep) -> HTMLResponse:
 
 @router.post("/d/{key}/delete/{secret}", include_in_schema=False)
 async def delete(key: str, secret: str, services: ServicesDep) -> HTMLResponse:
-    """Delete a kept log."""
     await services.write(forget_log, key, secret)
     return render_page("kept_delete.html", headers=HEADERS, kept=None, action="", is_gone=True)
 

@@ -89,7 +89,6 @@ def newest(context: StackContextDep) -> Response:
 
 @router.get("/digest/archive", include_in_schema=False)
 def archive_page(context: ContextDep) -> HTMLResponse:
-    """All weeks with issues, by year."""
     page = context.cached(archive)
     years = [(year, list(weeks)) for year, weeks in groupby(page.weeks, key=lambda one: one.week[:4])]
     return context.render("digest_archive.html", path="/digest/archive", page=page, years=years)

@@ -71,7 +71,6 @@ class IssueFilters(IssueQuery):
     )
 
     def query(self) -> IssueQuery:
-        """Return the filters as an `IssueQuery`."""
         return IssueQuery.based_on(self)
 
     def in_force(self) -> dict[str, str]:
@@ -227,7 +226,6 @@ class Addresses:
         return self._address({name: value for name, value in self._filters.items() if name not in names})
 
     def cleared(self) -> str:
-        """Return the URL of the list without filters."""
         return self._address({})
 
     def sorted_by(self, sort: Sort) -> str:

@@ -119,7 +119,6 @@ def report_page(
 
 
 async def fetcher(request: Request) -> Fetcher:
-    """Return the application's fetcher."""
     found: Fetcher = request.app.state.fetcher
     return found
 

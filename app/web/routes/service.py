@@ -53,7 +53,6 @@ def docs() -> HTMLResponse:
 
 @router.get("/docs/{name}", include_in_schema=False)
 def asset(name: Asset) -> FileResponse:
-    """A file of Swagger UI."""
     path = str(files("fastapi_offline") / "static" / name)
     return FileResponse(path, media_type=_TYPES[name], headers=_AGE)
 

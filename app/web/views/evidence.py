@@ -71,7 +71,6 @@ class Citations:
         return tuple(sorted({number for _, number in found}))[:3]
 
     def title(self) -> Markup:
-        """Return the title with its marks."""
         return mark_text(self._issue.title, self._spans("title"))
 
     def body(self) -> Markup:

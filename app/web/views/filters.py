@@ -94,7 +94,6 @@ def share(part: float) -> str:
 
 
 def range_words(regression: Regression) -> str:
-    """Describe a regression range in one line."""
     parts = (
         ("works in", regression.last_working),
         ("fails in", regression.first_failing),
@@ -169,7 +168,6 @@ def age(moment: datetime, now: datetime | None = None) -> str:
 
 
 def listed(items: Iterable[str]) -> str:
-    """Join items with commas."""
     return ", ".join(items)
 
 

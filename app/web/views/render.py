@@ -63,7 +63,6 @@ class RootedPage(HTMLResponse):
     """An HTML page; if the service has a path prefix, it is added to root-relative URLs."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the page."""
         if prefix := scope.get("app_root_path"):
             self.body = _FROM_ROOT.sub(rb' \1="%b/' % prefix.encode(), bytes(self.body))
             self.headers["content-length"] = str(len(self.body))
@@ -78,7 +77,6 @@ def render_page(
 
 
 def render_text(template: str, **context: Any) -> str:
-    """Render a template as text."""
     return _environment().get_template(template).render(**context)
 
 

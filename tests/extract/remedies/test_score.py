@@ -41,8 +41,7 @@ def test_unknown_features_weigh_nothing() -> None:
 
 def test_the_stored_weights_tell_their_scores() -> None:
     stored = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
-    assert set(stored["scores"]) == {"folds", "seen", "plain rule", "first offer"}
-    assert stored["scores"]["folds"][2] > stored["scores"]["first offer"][2]
+    assert stored["scores"][2] > 0.8
     assert 0.3 <= load_weights().threshold <= 0.9
 
 
