@@ -206,7 +206,7 @@ def test_the_outcome_the_kind_and_the_advice_are_given(base: Store) -> None:
     assert (found.outcome, found.failure and found.failure.kind) == ("not_started", "kv_cache_room")
     assert found.advice[0].text == "Try increasing `gpu_memory_utilization`."
     assert found.next_steps[0].text == "The message itself says: “Try increasing `gpu_memory_utilization`.”"
-    assert found.headline.startswith("The program did not start (no room for the KV cache): No available")
+    assert found.headline.startswith("Engine did not start (no room for the KV cache): No available memory")
 
 
 def test_what_was_raised_on_top_of_the_cause_is_given(base: Store) -> None:
