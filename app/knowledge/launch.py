@@ -51,8 +51,7 @@ class ComposedCommand(Frozen):
         description="`line` in parts; the parts that are not `removed`, joined, are `line`"
     )
     source: LaunchSource = Field(
-        description="`command`: typed in the log; `arguments`: made of those that the program printed; "
-        "`engine`: of the engine's configuration, which lacks what only a server knows, such as its port"
+        description="`command`: typed in the log; `arguments`: made of those that the program printed"
     )
     is_there: bool = Field(False, description="whether the command already contains the change")
     open_names: tuple[str, ...] = Field((), description="options whose original value the log does not print")

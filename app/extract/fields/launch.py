@@ -1,7 +1,7 @@
 """Recover the command that started vLLM from a log.
 
 In: a log. Out: a `Launch`: the command as typed if the log shows it, else rebuilt from the printed arguments
-(`non-default args: {…}`, `args: Namespace(…)`), else from the engine's configuration.
+(`non-default args: {…}`, `args: Namespace(…)`).
 A truncated dump is ignored: an incomplete command is worse than none.
 """
 
@@ -18,7 +18,7 @@ from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.versions import is_before
 
-LaunchSource = Literal["command", "arguments", "engine"]
+LaunchSource = Literal["command", "arguments"]
 Program = Literal["shell", "python"]
 
 MAX_DUMP_CHARS = 12_000
@@ -31,8 +31,6 @@ _INTERNAL, _SET_BY_PYTHON = frozenset(_LIST["internal"]["names"]), frozenset(_LI
 _DEFAULTS: dict[str, list[Any]] = _LIST["defaults"]
 _MASK = "█"
 _DUMP = pattern(r"non-default args: ?\{|\bargs: ?Namespace\(")
-_ENGINE = pattern(r"[Ii]nitializing an? (?:V\d )?LLM engine[^\n]{0,40} with config: ?")
-_ENGINE_VALUE = pattern(r"\b([a-z_]+)=('[^'\n]*'|\[[^\]\n]*\]|[^\s,]+)")
 _ENUM = re.compile(r"<[\w.]+: ('[^'<>]*'|[^<>]*)>")
 _OBJECT = re.compile(r"<[^<>]*>|\*REDACTED\*")
 _COMMAND = pattern(
@@ -88,7 +86,7 @@ def read_launch(log: str, vllm_version: str | None = None) -> Launch | None:
         log: with secrets already masked; in printed arguments they become `OPEN`.
         vllm_version: decides which printed values are defaults.
     """
-    return _from_command(log) or _from_arguments(log, vllm_version) or _from_engine(log, vllm_version)
+    return _from_command(log) or _from_arguments(log, vllm_version)
 
 
 # ---- as typed
@@ -301,40 +299,3 @@ def _open_names(pieces: Sequence[Piece]) -> tuple[str, ...]:
 
 def _masked_names(pieces: Sequence[Piece]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(piece.name for piece in pieces if _MASK in piece.text and piece.name))
-
-
-# ---- from the engine's configuration
-
-
-def _from_engine(log: str, vllm_version: str | None) -> Launch | None:
-    """Rebuild the command from the engine's settings; server options such as the port are not among them."""
-    match = _ENGINE.search(log)
-    if match is None:
-        return None
-    line = log[match.end() : match.end() + MAX_DUMP_CHARS].partition("\n")[0]
-    given = {found[1]: found[2].strip("'") for found in _ENGINE_VALUE.finditer(line)}
-    names: dict[str, str] = _LIST["engine"]
-    model = given.get("model")
-    if not model or _MASK in model:
-        return None
-    chosen: dict[str, Any] = {}
-    for name, option in names.items():
-        value = given.get(name, "None").removeprefix("torch.").rpartition("LoadFormat.")[2]
-        value = value.lower() if name == "load_format" else value
-        is_model = name in {"model", "tokenizer", "served_model_name"} and value in {model, f"[{model}]"}
-        is_default = _literal_or_text(value) in _DEFAULTS.get(name, ())
-        if value not in {"None", "False", "[]", "{}"} and not is_model and not is_default:
-            chosen[option.replace("-", "_")] = _literal_or_text(value)
-    if not any(sign in log for sign in _LIST["server"]["signs"]):
-        launch = _python_launch(model, chosen)
-        return Launch("engine", "python", launch.pieces)
-    options = [option for name, value in chosen.items() for option in _options(name, value, vllm_version)]
-    start = (Piece("vllm"), Piece("serve"), Piece(shlex.quote(model)))
-    return Launch("engine", "shell", (*start, *options))
-
-
-def _literal_or_text(text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return text

@@ -155,20 +155,9 @@ def test_a_program_that_calls_llm_has_keywords() -> None:
     assert [piece.text for piece in found.pieces] == ["model='acme/V'", "max_model_len=256"]
 
 
-def test_the_engines_configuration_gives_what_is_in_force() -> None:
-    log = (
-        "(APIServer pid=1) x\nINFO [core.py:77] Initializing a V1 LLM engine (v0.10.1) with config: "
-        "model='acme/V', speculative_config=None, tokenizer='acme/V', dtype=torch.bfloat16, max_seq_len=512, "
-        "load_format=LoadFormat.AUTO, tensor_parallel_size=4, quantization=fp8, enforce_eager=True, "
-        "kv_cache_dtype=auto, served_model_name=acme/V\n"
-    )
-    found = read_launch(log)
-    assert found is not None
-    assert found.source == "engine"
-    assert line_of(log) == (
-        "vllm serve acme/V --dtype bfloat16 --max-model-len 512 --tensor-parallel-size 4 --quantization fp8 "
-        "--enforce-eager"
-    )
+def test_the_engines_configuration_alone_is_no_command() -> None:
+    log = "INFO [core.py:77] Initializing a V1 LLM engine (v0.10.1) with config: model='acme/V', max_seq_len=512"
+    assert read_launch(log) is None
 
 
 def test_a_containers_options_and_image_are_apart() -> None:
