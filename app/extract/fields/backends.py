@@ -22,7 +22,7 @@ from app.extract.fields.models import find_models
 from app.extract.fields.settings import Setting
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
-from app.extract.rules.rules import Rule, WordSet, load_rules
+from app.extract.rules.rules import Rule, load_rule_set
 from app.extract.text.blocks import Places, windows
 from app.extract.text.claims import claimed_to_work
 from app.extract.text.document import Document, Span
@@ -202,11 +202,11 @@ def _in_texts(document: Document) -> Iterator[_Hit]:
     """Yield the values that the rules find in a document's title and texts."""
     places = Places(document)
     texts = [("title", 0, document.sources["title"]), *windows(document)]
-    words = [_needed_words().present(text) for _, _, text in texts]
-    for rule in load_rules("backends"):
-        for (source, offset, text), present in zip(texts, words, strict=True):
-            is_title_rule = rule["where"].startswith("title")
-            if is_title_rule != (source == "title") or present.isdisjoint(rule["needs"]):
+    rules = load_rule_set("backends")
+    met = [{rule.id for rule in rules.meeting(text)} for _, _, text in texts]
+    for rule in rules.rules:
+        for (source, offset, text), ids in zip(texts, met, strict=True):
+            if rule.id not in ids or rule["where"].startswith("title") != (source == "title"):
                 continue
             for item in _rule_hits(rule, source, offset, text):
                 if rule["where"] != "prose" or _is_in_use(document, places, item.span):
@@ -215,12 +215,6 @@ def _in_texts(document: Document) -> Iterator[_Hit]:
 
 def _is_in_use(document: Document, places: Places, span: Span) -> bool:
     return places.is_prose(span[0], span[1]) and not claimed_to_work(document, places, span)
-
-
-@lru_cache(maxsize=1)
-def _needed_words() -> WordSet:
-    """Return the words that rules require; a text without a rule's words is skipped."""
-    return WordSet(word for rule in load_rules("backends") for word in rule["needs"])
 
 
 def _rule_hits(rule: Rule, source: str, offset: int, text: str) -> Iterator[FoundValue]:

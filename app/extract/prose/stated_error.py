@@ -13,7 +13,7 @@ from app.extract.log.lines import LogLine
 from app.extract.log.messages import first_sentence, wrapper_rule
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.rules.patterns import pattern
-from app.extract.rules.rules import Rule, load_rules
+from app.extract.rules.rules import Rule, load_rule_set
 from app.extract.text.document import Document, Line
 from app.extract.text.sentences import Sentence, is_request, read_sentences
 
@@ -69,8 +69,6 @@ def find_stated_error(document: Document, *, comments: bool = False) -> ErrorRec
     if is_request(document):
         return None
     sources = [s for s in document.sources if s.startswith("comment:") == comments]
-    if not any(_has_keyword(document.sources[source].lower()) for source in sources):
-        return None
     found = list(_mentions(s for s in read_sentences(document) if s.source in sources))
     if not found:
         return None
@@ -159,25 +157,17 @@ def _cause_at(
     return ErrorRecord(kind, message, logged, frame=frame, rule=rule)
 
 
-def _has_keyword(low: str) -> bool:
-    """True if a text contains a keyword of any rule."""
-    return any(word in low for rule in load_rules("stated_error") for word in rule["words"])
-
-
 def _mentions(sentences: Iterable[Sentence]) -> Iterator[ErrorRecord]:
     for sentence in sentences:
         if sentence.is_proposal or (sentence.is_heading and sentence.source != "title"):
             continue
-        if not _has_keyword(sentence.low) or sentence.low.endswith("?"):
-            continue
-        yield from _of_sentence(sentence)
+        if not sentence.low.endswith("?"):
+            yield from _of_sentence(sentence)
 
 
 def _of_sentence(sentence: Sentence) -> Iterator[ErrorRecord]:
     kept: list[tuple[int, ErrorRecord]] = []
-    for rule in load_rules("stated_error"):
-        if not any(word in sentence.low for word in rule["words"]):
-            continue
+    for rule in load_rule_set("stated_error").meeting(sentence.text):
         for found in rule.pattern.finditer(sentence.text):
             cause = _cause(sentence, rule, found)
             if cause is not None:

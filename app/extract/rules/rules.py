@@ -3,18 +3,18 @@
 A list file `lists/<name>.toml` has an array `[[rule]]`; each rule has a stable `id`, a `reason`, a
 linear-time `pattern`, a text it must `hit` and one it must `miss`, and keys specific to its list (`value`,
 `kind`, …). One test runs all rules against their examples. A `RuleSet` finds in a single pass which of many
-rules match a text, a `WordSet` which of many plain words occur in it.
+rules match a text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from app.extract.lists import load
-from app.extract.rules.patterns import escape, pattern, pattern_set
+from app.extract.rules.patterns import pattern, pattern_set
 
 
 class RuleSet:
@@ -77,14 +77,3 @@ def load_rules(name: str) -> tuple[Rule, ...]:
         compiled = pattern(row["pattern"], ignore_case=row.get("ignore_case", False))
         rules.append(Rule(row["id"], row["reason"], compiled, row["hit"], row["miss"], extra))
     return tuple(rules)
-
-
-class WordSet:
-    """A set of plain words to search for, case-sensitive."""
-
-    def __init__(self, words: Iterable[str]) -> None:
-        self._words = tuple(dict.fromkeys(words))
-        self._set = pattern_set([escape(word) for word in self._words])
-
-    def present(self, text: str) -> frozenset[str]:
-        return frozenset(self._words[at] for at in self._set.Match(text) or ())

@@ -8,11 +8,9 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from app.extract.rules.patterns import pattern
-from app.extract.rules.rules import WordSet, load_rule_set, load_rules
+from app.extract.rules.rules import load_rule_set, load_rules
 from tests.rows import over_rows
 
 LISTS = ("regression", "versions", "kind", "cause", "stated_fix", "related")
@@ -99,11 +97,3 @@ def test_ids_are_unique_over_all_lists() -> None:
     counts = Counter(row["id"] for name in LISTS_RULES for row in rows_of(name))
 
     assert [key for key, count in counts.items() if count > 1] == []
-
-
-WORDS = ("ab", "abc", "b(", "é", "V1", ".py")
-
-
-@given(st.text(alphabet="abc(éV1.py \n", max_size=80))
-def test_the_words_present_are_those_the_text_holds(text: str) -> None:
-    assert WordSet(WORDS).present(text) == {word for word in WORDS if word in text}
