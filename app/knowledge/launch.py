@@ -23,8 +23,9 @@ SURE = 0.95
 
 _COSTS: dict[str, str] = load("launch")["costs"]
 _ASSIGNED = re.compile(r"(?:export )?([A-Z][A-Z0-9_]*)=([^\s'\"]+|'[^']*'|\"[^\"]*\")")
-_OWN_COMMAND = re.compile(r"(?:^| )vllm serve YOUR_ARGS\b ?")
+OWN_COMMAND = "vllm serve YOUR_ARGS"
 """Placeholder for the caller's command in a step."""
+_OWN_COMMAND = re.compile(rf"(?:^| ){OWN_COMMAND}\b ?")
 _ASSIGNING = re.compile(r"[^\s=]+[\s=]")
 _INSTALL = re.compile(r"(?:uv )?pip3? install ")
 _FIELD_NAME = re.compile(r"(?<![\w.])(?:--)?([a-z]+(?:[_-][a-z]+)+)(?![\w(])")

@@ -4,14 +4,14 @@ This module stores nothing of the log and masks secrets in all quotes from it.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Required, TypedDict, Unpack
 
 from sqlalchemy.orm import Session
 
 from app.extract.facts import Facts, Signature
-from app.extract.fields.launch import Launch, read_launch
+from app.extract.fields.launch import read_launch
 from app.extract.log.lines import LogLine
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.signature import make_signature
@@ -30,7 +30,7 @@ from app.knowledge.diagnosis.failures import (
 from app.knowledge.diagnosis.headline import describe_failure, describe_other, headline
 from app.knowledge.diagnosis.issue_draft import issue_draft
 from app.knowledge.diagnosis.log_input import clean_log
-from app.knowledge.diagnosis.next_steps import next_steps
+from app.knowledge.diagnosis.next_steps import next_steps, untried
 from app.knowledge.diagnosis.other_reports import find_common, helps, remedies_of_others
 from app.knowledge.diagnosis.quoted_advice import option_step, quoted_steps
 from app.knowledge.diagnosis.shapes import (
@@ -43,7 +43,6 @@ from app.knowledge.diagnosis.shapes import (
     LogEnvironment,
     Match,
     MatchLine,
-    NextStep,
     OtherError,
     Redaction,
     RemedySource,
@@ -51,9 +50,9 @@ from app.knowledge.diagnosis.shapes import (
     Why,
 )
 from app.knowledge.fix.state import fix_states, is_vllm
-from app.knowledge.launch import alone, compose, compose_all
+from app.knowledge.launch import compose_all
 from app.knowledge.possible_versions import check_possible
-from app.knowledge.remedies import Remedy, action_key, for_version, rank_remedies, remedies_of
+from app.knowledge.remedies import Remedy, for_version, rank_remedies, remedies_of
 from app.knowledge.stack.stack import stack_of_log, write_stack
 from app.match.search.agreement import find_agreements
 from app.match.search.log_query import LogQuery, ask_log
@@ -269,7 +268,7 @@ def _describe(asked: _Input, found: _SearchResult, repo: str) -> Diagnosis:
         option = option_step(launch, _masked(named.message, named.line, masked_log), steps)
         at = steps.index(proven[0]) + 1 if proven and proven[0] in steps else 0
         steps = (*steps[:at], option, *steps[at:]) if option else steps
-    steps = tuple(_untried(steps, launch, found.remedies))[:MAX_STEPS]
+    steps = tuple(untried(steps, launch, found.remedies))[:MAX_STEPS]
     answer = Diagnosis(
         verdict=found.verdict,
         root_cause=_root_cause(reading, masked_log),
@@ -308,17 +307,6 @@ def _describe(asked: _Input, found: _SearchResult, repo: str) -> Diagnosis:
     to_correct = (steps and not in_words and is_own) or is_other
     draft = issue_draft(reading, masked_log, launch, answer) if found.is_open and not to_correct else ""
     return answer.model_copy(update={"issue_draft": draft})
-
-
-def _untried(
-    steps: Iterable[NextStep], launch: Launch | None, remedies: Iterable[Remedy]
-) -> Iterator[NextStep]:
-    """Yield the steps that the command does not contain already and that did not fail in a report."""
-    failed = {action_key(one.action) for one in remedies if one.outcome == "fails" and not one.without}
-    for step in steps:
-        whole = compose(launch, step.command) if launch and step.command else None
-        if not (whole and whole.is_there) and action_key(alone(step.command)) not in failed:
-            yield step
 
 
 def _rank_for_version(reading: LogReading, remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:

@@ -6,12 +6,13 @@ of the message, and figures that follow from it, fill its text and command.
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from shlex import quote
 from typing import Any
 
+from app.extract.fields.launch import Launch
 from app.extract.reader import LogReading
 from app.extract.redact import redact
 from app.extract.rules.patterns import pattern
@@ -21,6 +22,8 @@ from app.knowledge.diagnosis.error_text import message_lines
 from app.knowledge.diagnosis.failures import find_outcome, is_question
 from app.knowledge.diagnosis.quoted_advice import advice_data
 from app.knowledge.diagnosis.shapes import NextStep
+from app.knowledge.launch import OWN_COMMAND, alone, compose
+from app.knowledge.remedies import Remedy, action_key
 
 MAX_STEPS = 4
 MAX_ERROR_CHARS = 8_000
@@ -85,6 +88,23 @@ def _rank(row: dict[str, Any], main: set[str]) -> int:
     if "pattern" in row:
         return 0
     return 1 if any(main & set(condition.split("|")) for condition in row["when"]) else 2
+
+
+def untried(
+    steps: Iterable[NextStep], launch: Launch | None, remedies: Iterable[Remedy]
+) -> Iterator[NextStep]:
+    """Yield the steps that the command does not contain already and that did not fail in a report.
+
+    Where a step types the caller's command among others, it is the one that the log shows.
+    """
+    failed = {action_key(one.action) for one in remedies if one.outcome == "fails" and not one.without}
+    is_whole = launch and launch.program == "shell" and not launch.open_names
+    for step in steps:
+        whole = compose(launch, step.command) if launch and step.command else None
+        if (whole and whole.is_there) or action_key(alone(step.command)) in failed:
+            continue
+        own = launch.line if launch and is_whole and not whole else OWN_COMMAND
+        yield step.model_copy(update={"command": step.command.replace(OWN_COMMAND, own)})
 
 
 def holds(row: dict[str, Any], known: frozenset[str]) -> bool:

@@ -528,6 +528,13 @@ def test_a_step_that_the_command_has_already_is_not_offered(store: Store) -> Non
     assert "vllm serve YOUR_ARGS --max-model-len 4096" in commands(NO_ROOM.replace("4096", "8192"))
 
 
+def test_a_step_that_types_the_command_among_others_has_the_caller_s(store: Store) -> None:
+    log = "$ vllm serve org/model --port 9000\nOSError: [Errno 24] Too many open files\n"
+    commands = [step.command for step in ask(store, log).next_steps]
+
+    assert "ulimit -n 65535; vllm serve org/model --port 9000" in commands
+
+
 def test_steps_stand_above_a_remedy_without_a_change_to_type() -> None:
     def answer(**values: object) -> Diagnosis:
         step = NextStep(text="…", command="vllm serve YOUR_ARGS --gpu-memory-utilization 0.27")
