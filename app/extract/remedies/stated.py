@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from app.extract.facts import Outcome
-from app.extract.lists import load
 from app.extract.remedies.changes import find_names, grammar, kind_of, split_clauses, trimmed
 from app.extract.remedies.cues import find_cues, find_denial, is_wish
+from app.extract.remedies.polarity import with_polarity
 from app.extract.remedies.sentences import RemedyStatement, is_readable, read_remedies
-from app.extract.remedies.typed import command_of, is_left_out, is_unset
+from app.extract.remedies.typed import command_of
 from app.extract.rules.patterns import pattern
-from app.extract.statements.candidates import BAD, GOOD, LINKS, NEGATIONS, VERBS
+from app.extract.statements.candidates import LINKS, VERBS
 from app.extract.statements.features import Hint, surroundings_of
 from app.extract.statements.model import Statement, read_statements
 from app.extract.statements.tokens import tokenise
@@ -40,14 +40,16 @@ READING_CHANCE = 0.85
 """Share of remedies and failed attempts with at least SURE_READING that were right, in 120 randomly drawn
 labelled sentences unknown to the rules; of less sure readings a third were."""
 
+MIN_HOPE = 0.3
+"""Minimum probability of help by the weights to keep a sure reading of the grammar alone. Below it, all 25 in
+labelled sentences were no remedy."""
+
 PLAIN_READING = 0.96
 PLAIN_CHANCE = 0.95
 """Of such readings with exactly one thing to type, 45 of 48 helped, 8 of them at a cost."""
 
 STATED = "workaround.stated"
 _FRAGMENTS = frozenset(["again", "and", "or", "from", "to", "as", "than", "for", "of", "we", "i"])
-_LACKING = ("without the ", "without ")
-_VAGUE: frozenset[str] = frozenset(load("statements")["vague"])
 _JOINING = frozenset(["or", "and", "with", "nor", "as", "well"])
 _LEADS = (LINKS | {"also", "just", "even", "have", "i've", "tried", "neither", "both"}) - {
     "without",
@@ -83,10 +85,12 @@ def find_stated(document: Document, sentences: Sequence[Sentence], at: int) -> t
     likely = (_remedy(sentence, item, read) for item in found if item.chance >= _least(sentence, item, read))
     stated = [item for item in likely if item.rule != STATED or _is_actionable(item.action)]
     apart = [item for item in read if all(item.end <= s.start or s.end <= item.start for s in stated)]
-    kept = (item for item in (_kept_reading(sentence, item, stated) for item in apart) if item)
+    hope = max((item.chance for item in found if item.label != "fails"), default=0.0 if found else 1.0)
+    kept = (item for item in (_kept_reading(sentence, item, stated, hope) for item in apart) if item)
     least = MIN_LONG_CHANCE if len(sentence.text) > LONG_SENTENCE_CHARS else MIN_CHANCE
     believed = (item for item in (*kept, *stated) if item.chance >= least or item.outcome == "fails")
-    return tuple(_needed(sentence, _without(sentence, _balanced(sentence, item))) for item in believed)
+    judged = (with_polarity(sentence, _balanced(sentence, item)) for item in believed)
+    return tuple(item for item in judged if item)
 
 
 def _least(sentence: Sentence, item: Statement, read: Sequence[RemedyStatement]) -> float:
@@ -117,51 +121,23 @@ def _balanced(sentence: Sentence, item: RemedyStatement) -> RemedyStatement:
     return replace(item, action=action, start=sentence.start + start, end=sentence.start + end)
 
 
-def _needed(sentence: Sentence, item: RemedyStatement) -> RemedyStatement:
-    """Drop "without" where only a failure is described: in "it hangs without --x" the remedy is "--x"."""
-    if item.outcome == "fails" or not _is_in(sentence, item) or not _only_fails(sentence):
-        return item
-    lead = next((word for word in _LACKING if item.action.lower().startswith(word)), "")
-    if not lead and not sentence.low[: item.start - sentence.start].endswith(_LACKING):
-        return item
-    return replace(item, action=item.action[len(lead) :], start=item.start + len(lead), without=False)
-
-
-def _only_fails(sentence: Sentence) -> bool:
-    """True if a sentence names a failure and neither a success nor a negation."""
-    tokens = tokenise(sentence.text)
-    kinds = {token.kind for token in tokens} - _VAGUE
-    is_denied = any(token.low in NEGATIONS - {"without"} for token in tokens)
-    return bool(kinds & BAD) and not kinds & GOOD and not is_denied
-
-
-def _without(sentence: Sentence, item: RemedyStatement) -> RemedyStatement:
-    """Mark a remedy as `without` if the words around it remove it.
-
-    Not in "it hangs when --x is not set", where setting it is the remedy.
-    """
-    if item.outcome == "fails" or not _is_in(sentence, item):
-        return item
-    before, after = sentence.text[: item.start - sentence.start], sentence.text[item.end - sentence.start :]
-    if is_unset(after):
-        kinds = {token.kind for token in tokenise(before)}
-        return replace(item, without=not kinds & BAD or bool(kinds & GOOD))
-    return replace(item, without=True) if is_left_out(before) else item
-
-
 def _kept_reading(
-    sentence: Sentence, item: RemedyStatement, stated: Sequence[RemedyStatement]
+    sentence: Sentence, item: RemedyStatement, stated: Sequence[RemedyStatement], hope: float
 ) -> RemedyStatement | None:
-    """Keep a grammar-only reading if the grammar is sure or the weights accept another in the sentence.
+    """Keep a grammar-only reading if it is joined to a stated one, or sure where the weights state none.
 
-    An accepted sentence states all its alternatives: "X or Y fixes it".
+    An accepted sentence states the alternatives next to it: "X or Y fixes it".
+
+    Args:
+        hope: the weights' highest probability for help in the sentence; 1 if they know no word of it.
     """
-    if not _is_failure(item.outcome) and (item.chance >= SURE_READING or not _is_in(sentence, item)):
-        return replace(item, chance=_measured(item))
+    if not _is_failure(item.outcome):
+        is_sure = _is_plain(item) or (item.chance >= SURE_READING and hope >= MIN_HOPE and not stated)
+        if is_sure or not _is_in(sentence, item):
+            return replace(item, chance=_measured(item))
     is_believed = bool(stated) and _is_failure(item.outcome) == _is_failure(stated[0].outcome)
-    if not is_believed or (_is_failure(item.outcome) and not _is_adjacent(sentence, item, stated)):
-        return None
-    return replace(item, chance=stated[0].chance)
+    is_joined = is_believed and _is_adjacent(sentence, item, stated)
+    return replace(item, chance=stated[0].chance) if is_joined else None
 
 
 def _is_adjacent(sentence: Sentence, item: RemedyStatement, stated: Sequence[RemedyStatement]) -> bool:
@@ -185,8 +161,13 @@ def _is_actionable(action: str) -> bool:
 
 def _measured(item: RemedyStatement) -> float:
     """Return the measured precision of such grammar readings on labelled sentences unknown to the rules."""
-    is_plain = item.outcome == "works" and item.chance >= PLAIN_READING and command_of(item.action)
-    return PLAIN_CHANCE if is_plain else min(item.chance, READING_CHANCE)
+    return PLAIN_CHANCE if _is_plain(item) else min(item.chance, READING_CHANCE)
+
+
+def _is_plain(item: RemedyStatement) -> bool:
+    """True if the grammar is as sure as can be that exactly one thing to type works."""
+    is_sure = item.outcome == "works" and item.chance >= PLAIN_READING
+    return is_sure and command_of(item.action) is not None
 
 
 def _is_failure(outcome: Outcome) -> bool:
@@ -234,7 +215,8 @@ def _remedy(sentence: Sentence, item: Statement, read: Sequence[RemedyStatement]
         is_same = other.source == source and other.start < end and start < other.end
         if is_same and _is_failure(other.outcome) == _is_failure(outcome) and not without:
             is_sure = other.outcome == "fails" or other.chance >= SURE_READING
-            return replace(other, chance=max(item.chance, _measured(other)) if is_sure else item.chance)
+            chance = max(item.chance, _measured(other)) if is_sure else item.chance
+            return replace(other, outcome=outcome, chance=chance)
     left, right = trimmed(sentence.text, _opening(sentence.text, item), item.end)
     source, start, end = sentence.span(left, right)
     text = sentence.text[left:right]

@@ -12,14 +12,14 @@ from app.extract.statements.tokens import NAMED, Token, tokenise
 _REMOVAL = r"(?:without|remov\w*|drop(?:s|ped|ping)?|unset\w*|omit\w*|disabl\w*|not|no|off|instead of)"
 _REMOVES = pattern(rf"(?i)\b{_REMOVAL}\b")
 _LEFT_OUT = pattern(
-    rf"(?i)\b{_REMOVAL}\s(?:[\w`*\"'=./-]+\s(?:[\w`*\"'=./-]+\s){{0,2}}(?:or|and)\s)?"
-    r"(?:the |using |setting |passing |flag |option )*[`*\"']*$"
+    rf"(?i)\b{_REMOVAL}\s(?:[\w`*\"'=./-]+\s(?:[\w`*\"'=./-]+\s){{0,2}}(?:or|and)\s(?:the |flag |option )*"
+    r"|(?:the |using |setting |set |passing |flag |option )*)[`*\"']*$"
 )
 _CONDITION = pattern(
     r"(?i)(?:^|[^\w'])(?:occurs?|happens?|fails?|crash(?:es)?|hangs?|breaks|errors?|appears?|arises?)\s(?:only\s)?"
     r"(?:when|with|if)\s(?:(?:using|setting|running with|passing|adding|the flag|export)\s){0,2}[`*\"']*$"
 )
-_DENIED = pattern(r"(?i)(?:\b(?:not?|never|no longer)|n['’]?t)\s(?:\w+\s){0,3}(?:when|with|if)\s[^,;.]*$")
+_DENIED = pattern(r"(?i)(?:\b(?:not?|never|no longer)|n['’]?t)\**\s(?:\w+\s){0,3}(?:when|with|if)\s[^,;.]*$")
 _UNSET = pattern(
     r"(?i)^[`*\"']*\s(?:flag |option |parameter |argument )?(?:(?:is|are|was|were|has been)(?: not|n['’]t)"
     r" (?:set|used|enabled|passed|given|present|specified|provided|added|on|there)"
@@ -78,9 +78,10 @@ def is_left_out(before: str) -> bool:
     return match is not None and not _LEADING.search(match.group(0))
 
 
-def is_unset(after: str) -> bool:
-    """True if the text after a change removes it: "it works when `--a` is not set"."""
-    return _UNSET.search(after) is not None
+def after_unset(after: str) -> str | None:
+    """Return the text after the words that unset a change: "it works when `--a` is not set"; else None."""
+    match = _UNSET.search(after)
+    return after[match.end() :] if match else None
 
 
 def is_part(before: str, action: str, after: str) -> bool:

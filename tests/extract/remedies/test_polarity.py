@@ -1,0 +1,78 @@
+"""Whether a thing is to be applied or left out, by the clause around it."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.extract.remedies.polarity import with_polarity
+from app.extract.remedies.sentences import RemedyStatement
+from app.extract.text.blocks import read_document
+from app.extract.text.document import IssueText
+from app.extract.text.sentences import read_sentences
+
+
+def _judged(said: str, action: str, *, without: bool = False) -> tuple[str, bool] | None:
+    document = read_document(IssueText(1, "[Bug]: server hangs at startup", said))
+    sentence = next(one for one in read_sentences(document) if action in one.text)
+    at = sentence.text.index(action)
+    source, start, end = sentence.span(at, at + len(action))
+    read = RemedyStatement(action, source, start, end, "flag", "works", "any", 0.9, without)
+    found = with_polarity(sentence, read)
+    return (found.action, found.without) if found else None
+
+
+@pytest.mark.parametrize(
+    ("said", "action"),
+    [
+        ("The server hangs after a few requests without `--enforce-eager`.", "`--enforce-eager`"),
+        ("It crashes at warm-up when --enforce-eager is not set.", "--enforce-eager"),
+    ],
+)
+def test_what_it_fails_without_is_the_remedy(said: str, action: str) -> None:
+    assert _judged(said, action, without=True) == (action, False)
+
+
+def test_of_what_it_fails_without_the_negation_is_no_part() -> None:
+    assert _judged("Every worker crashes without --enforce-eager.", "without --enforce-eager") == (
+        "--enforce-eager",
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "action"),
+    [
+        ("The crash occurs only when prefix caching is enabled.", "prefix caching"),
+        ("Throughput is worse with LoRA than without LoRA adapters.", "LoRA adapters"),
+        ("Without chunked prefill it stays fast, but with ten clients it crashes.", "chunked prefill"),
+        ("The hang does not happen when async scheduling is disabled.", "async scheduling"),
+    ],
+)
+def test_what_it_fails_with_is_left_out(said: str, action: str) -> None:
+    assert _judged(said, action, without=True) == (action, True)
+
+
+@pytest.mark.parametrize(
+    ("said", "action"),
+    [
+        ("When I set --tensor-parallel-size 4, the server crashes.", "--tensor-parallel-size 4"),
+        ("After removing --enforce-eager it prints garbage.", "removing --enforce-eager"),
+        ("With --max-num-seqs 8 it works, but it crashes with --max-num-seqs 64.", "--max-num-seqs 64"),
+    ],
+)
+def test_a_clause_that_tells_only_a_failure_states_no_remedy(said: str, action: str) -> None:
+    assert _judged(said, action) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "action", "without"),
+    [
+        ("The server starts with --enforce-eager.", "--enforce-eager", False),
+        ("It works when --enable-lora is not set.", "--enable-lora", True),
+        ("Not using --enable-lora makes it start.", "--enable-lora", True),
+        ("The crash does **not** occur with `--enforce-eager`.", "`--enforce-eager`", False),
+        ("**disabling the V1 engine** or **setting --enforce-eager** solves it.", "--enforce-eager", False),
+    ],
+)
+def test_where_it_works_the_nearest_words_decide(said: str, action: str, without: bool) -> None:
+    assert _judged(said, action) == (action, without)
