@@ -17,7 +17,7 @@ Vocabulary
                failure.
     band       the chance in words: `same`, `likely`, `related`. The thresholds were measured.
     pair       two stored issues, compared when one of them is read.
-    tie        a pair likely enough, and without contradiction, to be one failure.
+    tie        a pair in band `same` or `likely`: likely enough, named in common, and without contradiction.
     cluster    issues joined by ties, duplicates and people's judgements: one failure.
 
 The steps from a log to its matches (`search/`)
@@ -37,8 +37,9 @@ The steps from a new issue to its cluster (`pairs/`, then `clusters/`)
     2. `pairs/features.py`        the features of one issue: weighted words, conditions, backends, date.
     3. `pairs/score.py`           the chance of each pair, by the weights of `pair_weights.json`; the best
                                   pairs become links. A pair's score does not depend on other stored issues.
-    4. `clusters.py`              which pairs may be tied (a high chance alone is not enough), then groups:
-                                  from judgements first, then duplicates, then the strongest ties.
+    4. `pairs/one_failure.py`     which pairs may be `same` or `likely`, as a high chance alone is not enough:
+                                  both name one failure, and nothing keeps them apart.
+    5. `clusters.py`              groups: from judgements first, then duplicates, then the strongest ties.
 
 How to add a search field
     Give it a number beside the channels in `search/terms.py` and let `terms_of` yield its terms. For logs,

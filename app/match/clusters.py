@@ -9,20 +9,17 @@ Constrained agglomerative clustering in a fixed order, so that the result depend
    linkage), no pair scores too low, and few pairs contradict each other (`why_apart`). A block contains only
    issues joined by similarity; issues that people added to the group are not compared.
 
-A high pair score alone makes no tie: reports from the same week with the same form or model are similar, too.
-A tie needs a common title or error message, and common conditions if unrelated failures share that message.
+A pair with a high score is a tie only if both name one failure (`pairs/one_failure.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 from app.extract.facts import Facts
-from app.match.pairs.features import MESSAGE, TITLE, PairFeatures
-from app.match.pairs.score import load_pair_weights, similarity
-from app.match.search.agreement import DISTINCTIVE_BACKENDS
+from app.match.pairs.features import PairFeatures
+from app.match.pairs.one_failure import why_apart
 from app.store.derived.clusters import FailureTraits
 from app.store.records import Pair
 
@@ -43,7 +40,7 @@ Scores = Callable[[int, Sequence[int]], Sequence[float]]
 
 
 def cluster_issues(
-    members: Mapping[int, Member],
+    members: Mapping[int, PairFeatures],
     ties: Mapping[Pair, float],
     same: Sequence[Pair],
     different: Collection[Pair],
@@ -88,7 +85,9 @@ def _unite(of: dict[int, list[int]], a: int, b: int) -> None:
         of.update(dict.fromkeys(two, one))
 
 
-def _may_join_blocks(members: Mapping[int, Member], one: list[int], two: list[int], scores: Scores) -> bool:
+def _may_join_blocks(
+    members: Mapping[int, PairFeatures], one: list[int], two: list[int], scores: Scores
+) -> bool:
     few, many = sorted((_sample(one), _sample(two)), key=lambda numbers: (len(numbers), numbers))
     found = [score for number in few for score in scores(number, many)]
     if min(found) < PAIR_LEAST or round(sum(found) / len(found), 6) < MEAN_LEAST:
@@ -131,125 +130,3 @@ def choose_canonical(members: Sequence[FailureTraits]) -> FailureTraits:
         return member.gone, member.closed and bool(member.repeats), -points, member.number
 
     return min(members, key=rank)
-
-
-CLAIM_LEAST = 0.5
-"""Minimum cosine similarity of titles or messages for a tie."""
-MESSAGE_LEAST = 0.8
-"""Minimum cosine similarity of messages if the score is only `likely`."""
-ERRORS_APART = 0.4
-"""Below this cosine similarity of their messages, two issues report different errors."""
-COMMON_FROM = 2.0
-"""Commonness (ln(1 + number of issues with the message)) from which on unrelated failures share a message."""
-NEAR_DAYS = 180
-FAR_DAYS = 365
-"""Maximum number of days between two tied issues; `NEAR_DAYS` if unrelated failures share the message."""
-LATE_AGREEMENTS = 2
-"""Conditions that asynchronous device errors need in common: their messages do not say what failed."""
-ARCHITECTURE_ENDINGS = (
-    "forcausallm",
-    "forconditionalgeneration",
-    "forsequenceclassification",
-    "formaskedlm",
-    "model",
-    "processor",
-)
-"""Suffixes of model class names, in lower case: an error that names such a class is about that model."""
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """An issue with the data that decide its ties."""
-
-    traits: FailureTraits
-    features: PairFeatures
-
-
-def is_tied(one: Member, two: Member, score: float) -> bool:
-    """True if two issues are tied by similarity.
-
-    A pair with a `same` score needs a similar title or message; one with a `likely` score, the same message.
-    """
-    weights = load_pair_weights()
-    mine, theirs = one.traits, two.traits
-    messages = _message_similarity(one, two)
-    if score >= weights.same_from and max(messages, _title_similarity(one, two)) >= CLAIM_LEAST:
-        return why_apart(one, two) is None
-    has_message = mine.message == theirs.message != "" or messages >= MESSAGE_LEAST
-    is_likely = score >= weights.likely_from and has_message and not _is_shared_line(one, two)
-    return is_likely and why_apart(one, two) is None
-
-
-def why_apart(one: Member, two: Member) -> str | None:
-    """Return the reason that keeps two issues out of one cluster, or None."""
-    return _other_failure(one, two) or _other_conditions(one, two) or _other_era(one, two)
-
-
-def _message_similarity(one: Member, two: Member) -> float:
-    if not (one.traits.message and two.traits.message):
-        return 0.0
-    return similarity(one.features, two.features, MESSAGE, MESSAGE)
-
-
-def _title_similarity(one: Member, two: Member) -> float:
-    """Return the best cosine similarity of one's title with the other's title or message; 0 for tests."""
-    if one.traits.names_test or two.traits.names_test:
-        return 0.0
-    crossed = ((TITLE, MESSAGE), (MESSAGE, TITLE)) if one.traits.message or two.traits.message else ()
-    return max(similarity(one.features, two.features, *bags) for bags in ((TITLE, TITLE), *crossed))
-
-
-def _other_failure(one: Member, two: Member) -> str | None:
-    if one.features.platforms.isdisjoint(two.features.platforms):
-        return "they failed on other platforms"
-    mine, theirs = one.traits.message, two.traits.message
-    if mine and theirs and _message_similarity(one, two) < ERRORS_APART:
-        return "they report other errors"
-    named, others = _architectures(mine), _architectures(theirs)
-    if named and others and named.isdisjoint(others):
-        return "their errors name other models"
-    return None
-
-
-def _other_conditions(one: Member, two: Member) -> str | None:
-    if not _is_shared_line(one, two):
-        return None
-    needed = LATE_AGREEMENTS if one.traits.late or two.traits.late else 1
-    agreed = agreements(one, two)
-    if len(agreed) >= needed:
-        return None
-    found = f"only their {agreed[0]}" if agreed else "no condition"
-    return f"many unlike failures have this line, and {found} agrees"
-
-
-def _other_era(one: Member, two: Member) -> str | None:
-    mine, theirs = one.features.day, two.features.day
-    days = abs(mine - theirs) if mine and theirs else 0
-    most = NEAR_DAYS if _is_shared_line(one, two) else FAR_DAYS
-    return f"{days} days lie between them" if days > most else None
-
-
-def agreements(one: Member, two: Member) -> list[str]:
-    """Return the kinds of condition that agree: model family, backend, frame, conditions in titles."""
-    mine, theirs = one.features, two.features
-    # Conditions named in the error line come with the line and are no independent evidence.
-    in_error = {*one.traits.in_error, *two.traits.in_error}
-    found = {
-        "family": (mine.families & theirs.families) - in_error,
-        "backend": {
-            name for name in mine.backends & theirs.backends if name.split("=")[0] in DISTINCTIVE_BACKENDS
-        },
-        "frame": one.traits.frame is not None and one.traits.frame == two.traits.frame,
-        "title": (mine.title_conditions & theirs.title_conditions) - in_error,
-    }
-    return [name for name, shared in found.items() if shared]
-
-
-def _architectures(message: str) -> set[str]:
-    return {word for word in message.split() if word.endswith(ARCHITECTURE_ENDINGS) and word != "model"}
-
-
-def _is_shared_line(one: Member, two: Member) -> bool:
-    """True if many unrelated failures share the error message."""
-    is_common = min(one.features.commonness, two.features.commonness) >= COMMON_FROM
-    return one.traits.generic or two.traits.generic or is_common

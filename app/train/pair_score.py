@@ -43,7 +43,8 @@ from app.match.pairs.features import (
     stem,
     words_of,
 )
-from app.match.pairs.score import AGAINST, PAIR_FEATURES, pair_features, share_failure
+from app.match.pairs.one_failure import is_one_failure
+from app.match.pairs.score import AGAINST, PAIR_FEATURES, pair_features
 from app.match.search.terms import bare_title, line_texts, terms_of
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.github.issues import find_issues, find_repository, numbers_of
@@ -153,7 +154,7 @@ def read_pairs(store: Store, repo: str, files: Sequence[Path]) -> Pairs:
         leader[lead(row["a"])] = lead(row["b"])
     return Pairs(
         np.array([pair_features(features[row["a"]], features[row["b"]]) for row in rows]),
-        np.array([share_failure(features[row["a"]], features[row["b"]]) for row in rows]),
+        np.array([is_one_failure(features[row["a"]], features[row["b"]]) for row in rows]),
         np.array([LABELS[row["label"]] for row in rows]),
         np.array([lead(row["a"]) for row in rows]),
         frozenset(numbers),

@@ -16,18 +16,15 @@ from sqlalchemy.orm import Session
 
 from app.extract.facts import Facts
 from app.extract.log.signature import mask, signature_id
-from app.extract.rules.rules import load_rule_set
 from app.knowledge.cluster.families import family_of
 from app.match.clusters import (
     BY_PEOPLE,
-    Member,
     Scores,
     choose_canonical,
     cluster_issues,
     evidence_points,
-    is_tied,
 )
-from app.match.pairs.features import PairFeatures, load_features, message_key
+from app.match.pairs.features import PairFeatures, load_features
 from app.match.pairs.score import chance_of, load_pair_weights, pair_features
 from app.match.search.terms import bare_title
 from app.store.derived.clusters import (
@@ -145,14 +142,14 @@ def _groups(graph: TieGraph, members: Collection[int]) -> list[tuple[int, ...]]:
     return [*groups, *((number,) for number in members if number not in tied)]
 
 
-def _pair_scorer(members: Mapping[int, Member]) -> Scores:
+def _pair_scorer(members: Mapping[int, PairFeatures]) -> Scores:
     """Return a function that scores how likely two members report the same failure; scores are cached."""
     known: dict[Pair, float] = {}
 
     def scores(number: int, others: Sequence[int]) -> list[float]:
         for other in others:
             if (pair := pair_of(number, other)) not in known:
-                known[pair] = chance_of(pair_features(members[number].features, members[other].features))
+                known[pair] = chance_of(pair_features(members[number], members[other]))
         return [known[pair_of(number, other)] for other in others]
 
     return scores
@@ -207,7 +204,7 @@ def withdraw(session: Session, repo_id: int, number: int, reason: str) -> bool:
     return True
 
 
-CLUSTER_RULES = "c2"
+CLUSTER_RULES = "c3"
 """Version of the clustering rules. When it is raised, issues clustered under an older one are redone."""
 TEXT_CHARS = 300
 DUPLICATE = "duplicate"
@@ -255,18 +252,15 @@ class TieGraph:
         open_pairs = {pair for pair in candidates if self.members.keys() >= {*pair}}
         people = {pair for pair in open_pairs if pair in verdicts or pair in repeats}
         self.ties |= dict.fromkeys((p for p in people if verdicts.get(p) != "different"), BY_PEOPLE)
-        alike = sorted(open_pairs - people - self.ties.keys())
-        found = self.with_features({number for pair in alike for number in pair})
-        for a, b in alike:
-            if is_tied(found[a], found[b], likeness[a, b]):
-                self.ties[a, b] = min(likeness[a, b], LIKENESS_MOST)
+        alike = open_pairs - people - self.ties.keys()
+        self.ties |= {pair: min(likeness[pair], LIKENESS_MOST) for pair in alike}
         return others
 
-    def with_features(self, numbers: Collection[int]) -> dict[int, Member]:
+    def with_features(self, numbers: Collection[int]) -> dict[int, PairFeatures]:
         """Return these failures, which must have been read, with their pair features."""
         missing = sorted(set(numbers) - self._features.keys())
         self._features |= load_features(self._session, self._repo_id, missing)
-        return {n: Member(self.members[n].traits, self._features[n]) for n in numbers}
+        return {n: self._features[n] for n in numbers}
 
     def judged(self, verdict: Verdict) -> list[Pair]:
         """Return the pairs read so far with this verdict, newest judgement first."""
@@ -282,10 +276,7 @@ def traits_of(issue: IssueRecord, facts: Facts, repeats: Sequence[int]) -> Failu
     """Return the traits of an issue reported as a duplicate of `repeats`; None if it is not a failure."""
     if issue.is_pull_request or not facts.is_failure:
         return None
-    message = facts.error.message if facts.error else ""
-    is_mute = "mute" in _axes(message)
     title = bare_title(issue.title)
-    axes = _axes(title if is_mute else message)
     signature = next((item for item in facts.signatures if item.role == "root"), None)
     return FailureTraits(
         number=issue.number,
@@ -293,19 +284,9 @@ def traits_of(issue: IssueRecord, facts: Facts, repeats: Sequence[int]) -> Failu
         family=family_of(facts, title),
         rules=CLUSTER_RULES,
         text=(signature.text if signature else mask(title))[:TEXT_CHARS],
-        message="" if is_mute else message_key(message),
         frame=facts.error.frame if facts.error else None,
-        generic=bool(axes & {"generic", "late"}),
-        late="late" in axes,
-        names_test="test" in _axes(issue.title),
-        in_error=tuple(sorted(rule.id for rule in load_rule_set("conditions").meeting(message))),
         evidence=evidence_points(facts, issue.comments, issue.reactions),
         closed=issue.state == "closed",
         gone=issue.gone_at is not None,
         repeats=tuple(sorted(set(repeats) - {issue.number})),
     )
-
-
-def _axes(text: str) -> set[str]:
-    """Return the ways in which a line is generic, that is, shared by many different failures."""
-    return {rule["axis"] for rule in load_rule_set("generic").meeting(text)}

@@ -25,6 +25,7 @@ from sqlalchemy.orm import Session
 
 from app.extract.facts import Facts
 from app.extract.lists import FORM_HEADINGS, load
+from app.extract.log.messages import wrapper_rule
 from app.extract.log.signature import mask
 from app.extract.rules.rules import Rule, load_rule_set
 from app.extract.text.document import Document
@@ -49,6 +50,15 @@ MIN_SPECIFIC_NORM = 17.0
 """Minimum norm of a specific error message or title; "invalid argument" is below."""
 MIN_SUBJECT_WEIGHT = 5.0
 """Minimum weight of a distinctive identifier: found in fewer than one of 150 issues ("LoRA" is not)."""
+ARCHITECTURE_ENDINGS = (
+    "forcausallm",
+    "forconditionalgeneration",
+    "forsequenceclassification",
+    "formaskedlm",
+    "model",
+    "processor",
+)
+"""Suffixes of model class names, in lower case: an error that names such a class is about that model."""
 
 # `re` instead of RE2: ten times faster at `findall`, and these patterns do not backtrack.
 _WORD = re.compile(r"[a-z][a-z0-9_]{1,59}|!!!+|[\u4e00-\u9fff]+")
@@ -57,11 +67,13 @@ _EDGES = re.compile(r"^\W+|\W+$")
 _INSIDE_NAME = re.compile(r"[a-z][A-Z]|[0-9]")
 _SETS = (
     *("conditions", "title_conditions", "platforms", "families", "backends", "types"),
-    *("specific", "places", "subjects"),
+    *("specific", "places", "subjects", "axes", "in_error", "culprits"),
 )
 _DUMP_MARKS: tuple[str, ...] = tuple(load("environment")["marks"])
 _RENAMED = {"AcceleratorError": "RuntimeError", "CUDA error": "RuntimeError", "HIP error": "RuntimeError"}
 """Older and newer names of the same error class."""
+SHARED_AXES = frozenset({"generic", "late", "test"})
+"""Axes of lines that are not distinctive of one failure."""
 _OUT_OF_MEMORY = "OutOfMemoryError"
 
 
@@ -79,8 +91,12 @@ class PairFeatures:
         conditions: vLLM features in use; `title_conditions`: those that the title names.
         backends: as `name=value`.
         specific: which of `TITLE` and `MESSAGE` are distinctive of one failure.
-        places: `class in frame` of the error; empty if its message is generic.
-        subjects: distinctive identifiers in the error message, or in the title if there is no message.
+        places: `class in frame` of the error.
+        subjects: distinctive identifiers and model classes in the error message, or in the title if there is
+            no message.
+        axes: the ways in which unlike failures share the message, or the title if there is no message.
+        in_error: the conditions and families named in the error message.
+        culprits: the changes that people say broke it.
         bags: a bag for each name of `BAGS`.
     """
 
@@ -95,6 +111,9 @@ class PairFeatures:
     specific: frozenset[str]
     places: frozenset[str]
     subjects: frozenset[str]
+    axes: frozenset[str]
+    in_error: frozenset[str]
+    culprits: frozenset[str]
     bags: Mapping[str, Bag]
 
 
@@ -139,18 +158,20 @@ def build_features(title: str, text: str, facts: Facts, created_at: datetime | N
     """Build the features of an issue; `text`: its `own_text`."""
     known = load_word_weights()
     plain = bare_title(title)
-    message = facts.error.message if facts.error else ""
+    error = facts.error
+    message = error.message if error else ""
+    if "mute" in axes_of(message):
+        message = ""
+    axes = axes_of(message or plain)
     rules = load_rule_set("conditions")
     in_title = list(rules.meeting(title))
     devices = " ; ".join((*facts.gpus, *facts.backends.get("platform", ())))
     title_conditions = _of_axis("condition", in_title)
-    generic = load_rule_set("generic")
-    is_generic = any(generic.meeting(message))
+    culprit = facts.regression.culprit if facts.regression else None
     specific = {
-        TITLE: facts.is_failure and not any(generic.meeting(title)) and _is_distinctive(plain, known),
-        MESSAGE: not is_generic and _is_distinctive(mask(message), known),
+        TITLE: facts.is_failure and not _is_shared(title) and _is_distinctive(plain, known),
+        MESSAGE: not _is_shared(message) and _is_distinctive(mask(message), known),
     }
-    error = facts.error
     return PairFeatures(
         day=created_at.toordinal() if created_at else None,
         commonness=round(math.log1p(known.common_messages.get(message_key(message), 0)), 4),
@@ -161,18 +182,30 @@ def build_features(title: str, text: str, facts: Facts, created_at: datetime | N
         backends=frozenset(f"{key}={one}" for key, values in facts.backends.items() for one in values),
         types=frozenset(error_types(facts)),
         specific=frozenset(name for name, is_specific in specific.items() if is_specific),
-        places=frozenset(
-            {f"{error.type} in {error.frame}"}
-            if error and error.type and error.frame and not is_generic
-            else ()
-        ),
+        places=frozenset({f"{error.type} in {error.frame}"} if error and error.type and error.frame else ()),
         subjects=frozenset(
             name
             for name in names_of(mask(message or title))
-            if "-" not in name and known.names.get(name, known.top) >= MIN_SUBJECT_WEIGHT
+            if name.endswith(ARCHITECTURE_ENDINGS)
+            or ("-" not in name and known.names.get(name, known.top) >= MIN_SUBJECT_WEIGHT)
         ),
+        axes=frozenset(axes),
+        in_error=frozenset(rule.id for rule in rules.meeting(message)),
+        culprits=frozenset([culprit] if culprit else ()),
         bags=_bags(plain, message, f"{plain} {text[:MAX_TEXT_CHARS]}", known),
     )
+
+
+def axes_of(text: str) -> set[str]:
+    """Return the ways in which unlike failures share a line (`generic.toml`)."""
+    return {rule["axis"] for rule in load_rule_set("generic").meeting(text)}
+
+
+def _is_shared(text: str) -> bool:
+    """True if a title or message is one of many failures, of a test, or only reports another error."""
+    wrapper = wrapper_rule(text)
+    inner = wrapper.pattern.search(text).groupdict().get("inner") if wrapper else None
+    return bool(axes_of(text) & SHARED_AXES) or (wrapper is not None and not inner)
 
 
 def _of_axis(axis: str, rules: Iterable[Rule]) -> frozenset[str]:

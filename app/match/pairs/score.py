@@ -15,6 +15,7 @@ from operator import mul
 from typing import Any, Literal
 
 from app.match.pairs.features import MESSAGE, NAMES, TITLE, TITLE_WORDS, WORDS, Bag, PairFeatures
+from app.match.pairs.one_failure import are_disjoint, dot, is_one_failure
 from app.match.search.ranking import Band
 
 PAIR_FEATURES = (
@@ -50,8 +51,6 @@ COMMON_FROM = 2.0
 MAX_UNMET = 3
 SHARED_LEAST = 0.4
 """Minimum sum of the text similarities for any band: the same week and vLLM feature are not enough."""
-CLAIM_LEAST = 0.7
-"""Similarity of specific titles or messages from which on two issues name the same failure."""
 SCORE_STEP = 0.0001
 """The resolution of scores."""
 EQUAL_FROM = 0.995
@@ -105,12 +104,12 @@ def load_pair_weights() -> PairWeights:
 
 
 def score_pair(one: PairFeatures, two: PairFeatures) -> PairScore:
-    """Score two issues; without a shared specific error, title or frame, they are at most `related`."""
+    """Score two issues; those that are not one failure by `one_failure.py` are at most `related`."""
     texts = compare_texts(one, two)
     values = _pair_features(one, two, texts)
     chance = chance_of(values)
     most = round(load_pair_weights().likely_from - SCORE_STEP, 4)
-    if chance > most and not share_failure(one, two):
+    if chance > most and not is_one_failure(one, two):
         chance = most
     channel: Channel = "prose" if texts.messages < LOG_FROM else "both" if texts.words >= LOG_FROM else "log"
     band = band_of_score(chance) if texts.shared >= SHARED_LEAST else None
@@ -120,20 +119,6 @@ def score_pair(one: PairFeatures, two: PairFeatures) -> PairScore:
 def are_alike(one: PairFeatures, two: PairFeatures) -> bool:
     """True if two issues have enough text in common to reach a band."""
     return compare_texts(one, two).shared >= SHARED_LEAST
-
-
-def share_failure(one: PairFeatures, two: PairFeatures) -> bool:
-    """True if both name the same failure: by message, by title, or by class and frame of the error.
-
-    False if their identifiers are disjoint, or the vLLM features in their titles.
-    """
-    if _are_disjoint(one.subjects, two.subjects) or _are_disjoint(one.title_conditions, two.title_conditions):
-        return False
-    both = one.specific & two.specific
-    crossed = ((TITLE, MESSAGE, two.specific), (MESSAGE, TITLE, one.specific))
-    bags = [(name, name) for name in both] + [(a, b) for a, b, specific in crossed if MESSAGE in specific]
-    alike = any(similarity(one, two, *pair) >= CLAIM_LEAST for pair in bags)
-    return alike or not one.places.isdisjoint(two.places)
 
 
 def chance_of(values: Sequence[float]) -> float:
@@ -184,21 +169,12 @@ def compare_texts(one: PairFeatures, two: PairFeatures) -> TextSimilarity:
     """Compare titles, messages, words and names of two issues."""
     mine, theirs = one.bags, two.bags
     pairs = ((MESSAGE, MESSAGE), (TITLE, TITLE), (TITLE, MESSAGE), (MESSAGE, TITLE))
-    messages, *claims = (_dot(mine[a], theirs[b]) for a, b in pairs)
+    messages, *claims = (dot(mine[a], theirs[b]) for a, b in pairs)
     names = _weight_of(mine[NAMES], theirs[NAMES])
     all_names = sum(mine[NAMES].values()) + sum(theirs[NAMES].values()) - names
     titles = _weight_of(mine[TITLE_WORDS], theirs[WORDS]) + _weight_of(theirs[TITLE_WORDS], mine[WORDS])
-    found = (max(messages, *claims), messages, _dot(mine[WORDS], theirs[WORDS]), names / (all_names or 1.0))
+    found = (max(messages, *claims), messages, dot(mine[WORDS], theirs[WORDS]), names / (all_names or 1.0))
     return TextSimilarity(*(round(value, 9) for value in (*found, titles / 2)))
-
-
-def similarity(one: PairFeatures, two: PairFeatures, mine: str, theirs: str) -> float:
-    """Return the cosine similarity of a bag of one issue and a bag of the other."""
-    return round(_dot(one.bags[mine], two.bags[theirs]), 6)
-
-
-def _dot(one: Bag, two: Bag) -> float:
-    return sum(one[key] * two[key] for key in one.keys() & two.keys())
 
 
 def _weight_of(one: Bag, two: Bag) -> float:
@@ -213,18 +189,14 @@ def _set_features(one: PairFeatures, two: PairFeatures) -> tuple[float, ...]:
         _jaccard(one.title_conditions, two.title_conditions),
         float(min(MAX_UNMET, unmet)),
         _jaccard(one.backends, two.backends),
-        _are_disjoint(one.families, two.families),
-        _are_disjoint(one.platforms, two.platforms),
-        _are_disjoint(one.types, two.types),
+        float(are_disjoint(one.families, two.families)),
+        float(are_disjoint(one.platforms, two.platforms)),
+        float(are_disjoint(one.types, two.types)),
     )
 
 
 def _jaccard(one: frozenset[str], two: frozenset[str]) -> float:
     return len(one & two) / len(one | two) if one | two else 0.0
-
-
-def _are_disjoint(one: frozenset[str], two: frozenset[str]) -> float:
-    return float(bool(one and two and not one & two))
 
 
 def band_of_score(chance: float) -> Band | None:

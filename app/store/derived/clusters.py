@@ -1,7 +1,7 @@
 """Clusters, their members, and former cluster ids."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
@@ -34,11 +34,7 @@ class FailureTraits:
         family: see `knowledge.cluster.families`.
         rules: version of the extraction rules.
         text: readable signature, or else the masked title.
-        message: masked error message; empty if it has none.
         frame: where the error was raised, `file.py:function`.
-        generic: many unrelated failures share this error; `late`: a later call reported it.
-        names_test: the title names a test, not a failure.
-        in_error: ids of the conditions and families named in the error line itself.
         evidence: score for how much evidence the issue shows a reader.
         closed, gone: the issue is closed or gone on GitHub.
         repeats: issues that people say it duplicates.
@@ -49,16 +45,14 @@ class FailureTraits:
     family: str | None = None
     rules: str = ""
     text: str = ""
-    message: str = ""
     frame: str | None = None
-    generic: bool = False
-    late: bool = False
-    names_test: bool = False
-    in_error: tuple[str, ...] = ()
     evidence: int = 0
     closed: bool = False
     gone: bool = False
     repeats: tuple[int, ...] = ()
+
+
+_TRAITS = frozenset(item.name for item in fields(FailureTraits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +114,12 @@ def find_members(session: Session, repo_id: int, numbers: Iterable[int]) -> dict
     rows = rows_with(session, repo_id, _MEMBER.number, numbers, *columns)
     found = {}
     for number, signature_id, family, kept, cluster_id in rows:
-        traits: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in kept.items()}
+        # An older version stored more traits.
+        traits: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in kept.items()
+            if key in _TRAITS
+        }
         found[number] = MemberRecord(FailureTraits(number, signature_id, family, **traits), cluster_id)
     return found
 

@@ -17,7 +17,6 @@ from app.match.pairs.score import (
     load_pair_weights,
     pair_features,
     score_pair,
-    share_failure,
 )
 from tests.match.pairs.test_features import a_view
 
@@ -177,38 +176,3 @@ def test_the_reason_says_what_is_shared_and_what_is_not() -> None:
 def test_every_feature_is_a_number() -> None:
     for other in (a_view(), a_view("LoRA", "text", error=GENERIC)):
         assert all(map(math.isfinite, pair_features(a_view(), other)))
-
-
-DUMP = "PyTorch version: 2.4.0\n[pip3] numpy==1.26.4\nGPU models and configuration: GPU 0: NVIDIA H100\n"
-
-
-@pytest.mark.parametrize(
-    ("title", "text", "error", "wanted"),
-    [
-        ("[Bug]: it stops while loading", "", RARE, True),
-        ("[Bug]: it stops while loading", DUMP, "", False),
-        ("[Bug]: it stops while loading", "", GENERIC, False),
-        ("[CI Failure]: Kernels Test 2", "", "", False),
-        ("[Bug]: tokens are lost when a request is aborted", "", "", True),
-    ],
-    ids=["a specific message", "a dump", "a message of many failures", "a test's name", "a specific title"],
-)
-def test_the_same_and_likely_need_a_failure_that_both_name(
-    title: str, text: str, error: str, wanted: bool
-) -> None:
-    one, two = a_view(title, text, error=error), a_view(title, text, error=error)
-    if not wanted or error:
-        two = a_view("[Bug]: no answer after an hour" if "CI" not in title else title, text, error=error)
-
-    assert share_failure(one, two) is wanted
-    assert (score_pair(one, two).band in {"same", "likely"}) <= wanted
-
-
-def test_claims_about_other_code_are_no_common_claim() -> None:
-    lora = "ValueError: Model {} does not support LoRA, but LoRA is enabled."
-    one, two = (
-        a_view("it fails", error=lora.format(name)) for name in ("GemmaForCausalLM", "PhiForCausalLM")
-    )
-
-    assert share_failure(one, one)
-    assert not share_failure(one, two)

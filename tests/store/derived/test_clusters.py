@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import update
 
 from app.store.derived.clusters import (
     ClusterRecord,
@@ -22,6 +23,7 @@ from app.store.derived.clusters import (
 )
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store
+from app.store.tables import CLUSTER_MEMBER
 from tests.samples import REPO, an_issue
 
 ZEBRA, OTTER = (
@@ -43,7 +45,7 @@ def repo_id(store: Store) -> int:
 
 
 def a_member(number: int, cluster_id: str, signature_id: str | None = "s1-a") -> MemberRecord:
-    traits = FailureTraits(number, signature_id, message="it ends", in_error=("a", "b"), repeats=(4,))
+    traits = FailureTraits(number, signature_id, frame="core.py:step", closed=True, repeats=(4,))
     return MemberRecord(traits, cluster_id)
 
 
@@ -66,6 +68,16 @@ def test_members_are_found_by_cluster_and_clusters_by_member(store: Store, repo_
 def test_traits_come_back_as_they_were_kept(store: Store, repo_id: int) -> None:
     with store.reading() as session:
         assert find_members(session, repo_id, [3, 2]) == {3: a_member(3, ZEBRA.id)}
+
+
+def test_traits_of_an_older_version_are_ignored(store: Store, repo_id: int) -> None:
+    with store.unit_of_work() as session:
+        older = update(CLUSTER_MEMBER).where(CLUSTER_MEMBER.c.number == 3)
+        session.connection().execute(older.values(traits={"message": "it ends", "closed": True}))
+
+    with store.reading() as session:
+        kept = FailureTraits(3, "s1-a", closed=True)
+        assert find_members(session, repo_id, [3]) == {3: MemberRecord(kept, ZEBRA.id)}
 
 
 def test_a_member_that_is_saved_again_is_replaced(store: Store, repo_id: int) -> None:
