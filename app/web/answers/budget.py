@@ -32,12 +32,14 @@ class Cut:
     `field` names a list (its units are entries) or a text (its units are characters). `graph.edges` is a list
     in an object. `matches.excerpt` is a field of a list's entries, emptied entry by entry: it must be a list,
     a text, or a nullable object. At least `keep` units stay. With `whole` the field is emptied at once: for a
-    text that is useless in part, or a nullable object.
+    text that is useless in part, or a nullable object. If no entry that stays has the field `rather`, the
+    first that has it takes the place of the last.
     """
 
     field: str
     keep: int = 0
     whole: bool = False
+    rather: str = ""
 
     def units(self, answer: Answer) -> int:
         """Return the number of units in the answer's field."""
@@ -66,11 +68,19 @@ class Cut:
                 for entry in before[kept:]
             ]
         else:
-            after, gone = before[:kept], len(before) - kept
+            after, gone = _first_entries(before, kept, self.rather), len(before) - kept
         counts = answer.get(TRUNCATED, {})
         if gone:
             counts = {**counts, self.field: counts.get(self.field, 0) + gone}
         return {**answer, name: after, TRUNCATED: counts}
+
+
+def _first_entries(entries: list[Json], kept: int, rather: str) -> list[Json]:
+    first = entries[:kept]
+    if not rather or not first or any(entry.get(rather) for entry in first):
+        return first
+    having = next((entry for entry in entries[kept:] if entry.get(rather)), first[-1])
+    return [*first[:-1], having]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +103,17 @@ def _read_orders() -> dict[str, CutOrder]:
     rules = tomllib.loads(Path(__file__).with_name("budget_rules.toml").read_text(encoding="utf-8"))
     return {
         schema: CutOrder(
-            tuple(rule["keeps"]), tuple(Cut(**cut) for cut in rule["cuts"]), tuple(rule["ranked"])
+            tuple(rule["keeps"]), tuple(Cut(**cut) for cut in _cuts(rules, rule)), tuple(rule["ranked"])
         )
         for rule in rules.values()
         for schema in rule["schemas"]
     }
+
+
+def _cuts(rules: dict[str, Any], rule: dict[str, Any]) -> list[dict[str, Any]]:
+    cuts = rule["cuts"]
+    found: list[dict[str, Any]] = rules[cuts]["cuts"] if isinstance(cuts, str) else cuts
+    return found
 
 
 ORDERS = _read_orders()

@@ -249,6 +249,33 @@ def test_of_an_unknown_failure_the_cause_the_steps_and_the_draft_outlive_weak_ma
         assert found[name] == data[name]
 
 
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [("Diagnosis", None), ("diagnose_log", {"verdict", "headline", "matches", "root_cause", "next_steps"})],
+)
+@pytest.mark.parametrize("verdict", ["related", "unknown"])
+def test_the_step_with_a_command_outlives_other_steps_and_matches(
+    name: str, fields: set[str] | None, verdict: str
+) -> None:
+    steps = (NextStep(text="The message itself says: look"), NextStep(text="Try it", command="vllm serve X"))
+    whole = UNKNOWN.model_copy(
+        update={"verdict": verdict, "headline": "Stopped", "matches": MATCHES, "next_steps": steps}
+    )
+    data = whole.model_dump(mode="json", include=fields)
+    found = fit(data, order_of(name, data), 250)
+
+    assert [step["command"] for step in found["next_steps"]] == ["vllm serve X"]
+    assert found[TRUNCATED]["next_steps"] == 1
+
+
+def test_of_a_known_failure_its_match_the_remedy_and_one_step_outlive_all_else() -> None:
+    steps = [step.model_dump(mode="json") for step in UNKNOWN.next_steps * 3]
+    found = fit({**LONG, "next_steps": steps}, DIAGNOSIS, 1900)
+
+    for field in ("matches", "workarounds", "next_steps"):
+        assert len(found[field]) == 1, field
+
+
 def test_a_tool_s_answer_to_an_unknown_failure_keeps_its_steps_longer_than_weak_matches() -> None:
     steps = tuple(NextStep(text=f"Step {at}: " + "look at it " * 9, command="vllm serve") for at in range(4))
     whole = UNKNOWN.model_copy(update={"matches": MATCHES * 4, "next_steps": steps})
