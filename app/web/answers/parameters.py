@@ -19,6 +19,8 @@ from app.web.answers.schemas import NUMBER_MAX, none_if_blank
 from app.web.body import nearest, plain_name
 from app.web.deps import Services, ServicesDep
 
+NAMES_LISTED = 40
+"""Known names that a message lists: more than the parameters of any route."""
 Number = Annotated[int, Path(ge=1, le=NUMBER_MAX)]
 Version = Annotated[
     str | None,
@@ -49,7 +51,9 @@ def known_repo(services: Services, repo: str | None) -> str:
 def unknown_name(field: str, fault: str, given: str, known: Sequence[str]) -> RequestValidationError:
     """Return the error for an unknown name, with the nearest known one; the given name is not echoed."""
     near = nearest(given, known)
-    hint = f"; the nearest is {near}" if near else f"; there are {', '.join(known[:20])}" if known else ""
+    more = f" and {len(known) - NAMES_LISTED} more" if len(known) > NAMES_LISTED else ""
+    names = f"; there are {', '.join(known[:NAMES_LISTED])}{more}" if known else ""
+    hint = f"; the nearest is {near}" if near else names
     return RequestValidationError([{"loc": ("query", field), "msg": fault + hint, "type": "unknown"}])
 
 

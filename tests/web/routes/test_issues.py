@@ -150,6 +150,14 @@ def test_a_name_that_cannot_be_is_refused_with_the_nearest(client: TestClient, q
     assert said in answer.json()["detail"]
 
 
+def test_a_name_like_none_is_refused_with_all_there_are(client: TestClient) -> None:
+    described = client.get("/openapi.json").json()["paths"][LIST]["get"]["parameters"]
+    names = sorted(item["name"] for item in described if item["in"] == "query")
+    answer = client.get(f"{LIST}?zzzzzzz=1")
+
+    assert f"there are {', '.join(names)}." in answer.json()["detail"]
+
+
 @pytest.mark.usefixtures("three")
 def test_a_number_opens_its_issue_or_offers_to_fetch_it(client: TestClient) -> None:
     assert listed(client, q="#2") == [2]
