@@ -25,13 +25,12 @@ from app.web.deps import WRITE_WAIT_S, AnswerCache, Services
 from app.web.headers import SecurityHeaders
 from app.web.mcp import server as mcp_server
 from app.web.middleware import metrics
-from app.web.middleware.body_limits import LimitReceiving
 from app.web.middleware.client import ForwardedClient, UnderPrefix
 from app.web.middleware.conditional import ConditionalReads
+from app.web.middleware.fair_shares import LimitReceiving, TakeTurns
 from app.web.middleware.metrics import WatchRequests
 from app.web.middleware.origins import CrossOrigin
 from app.web.middleware.rate_limits import LimitRequests
-from app.web.middleware.turns import TakeTurns
 from app.web.routes import (
     clusters,
     diagnose,

@@ -3,7 +3,7 @@
 uvicorn waits indefinitely for the rest of a request's headers, for the rest of a body that is already
 answered, and for a client to read a response. Each such connection costs memory and a file descriptor, so
 each wait has a timeout here, and each client a maximum number of connections; the limits on bodies are in
-`app.web.middleware.body_limits`.
+`app.web.middleware.fair_shares`.
 """
 
 from __future__ import annotations

@@ -16,8 +16,7 @@ from app.extract.facts import Cause, ErrorFact, ErrorLine, Regression, Workaroun
 from app.extract.fields.launch import read_launch
 from app.extract.reader import read_log
 from app.extract.redact import redact
-from app.knowledge.diagnosis.issue_draft import issue_draft
-from app.knowledge.diagnosis.markdown import diagnosis_markdown
+from app.knowledge.diagnosis.markdown import diagnosis_markdown, issue_draft
 from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.issue.browse import IssuePage, ListedIssue

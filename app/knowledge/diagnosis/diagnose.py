@@ -28,8 +28,8 @@ from app.knowledge.diagnosis.failures import (
     name_failure,
 )
 from app.knowledge.diagnosis.headline import describe_failure, describe_other, headline
-from app.knowledge.diagnosis.issue_draft import issue_draft
 from app.knowledge.diagnosis.log_input import clean_log
+from app.knowledge.diagnosis.markdown import issue_draft
 from app.knowledge.diagnosis.next_steps import next_steps, untried
 from app.knowledge.diagnosis.other_reports import find_common, helps, remedies_of_others
 from app.knowledge.diagnosis.quoted_advice import option_step, quoted_steps

@@ -18,9 +18,13 @@ from app.extract.facts import Frozen
 from app.extract.redact import redact
 from app.knowledge.diagnosis.diagnose import DiagnosedLog, diagnose, diagnose_log
 from app.knowledge.diagnosis.excerpts import common_words
-from app.knowledge.diagnosis.issue_draft import new_issue_address
 from app.knowledge.diagnosis.kept_logs import KeptLog, count_lines, forget_log, keep_log, view_kept_log
-from app.knowledge.diagnosis.markdown import comment_markdown, diagnosis_markdown, read_event
+from app.knowledge.diagnosis.markdown import (
+    comment_markdown,
+    diagnosis_markdown,
+    new_issue_address,
+    read_event,
+)
 from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.knowledge.home import home as load_home
 from app.knowledge.markdown import cut_lines
