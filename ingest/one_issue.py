@@ -114,9 +114,6 @@ def fetch_issue(store: Store, client: GitHubClient, repo: str, number: int) -> b
     """Fetch and store an issue with comments and cross-references; False if GitHub does not have it.
 
     A stored issue that was deleted or transferred is marked as gone.
-
-    Raises:
-        GitHubError: GitHub refused or is unreachable.
     """
     asked_at = datetime.now(UTC)
     found = ask_issue(client, repo, number)
@@ -146,11 +143,7 @@ def fetch_issue(store: Store, client: GitHubClient, repo: str, number: int) -> b
 
 
 def ask_issue(client: GitHubClient, repo: str, number: int) -> NumberAnswer:
-    """Request one issue, distinguishing a transferred issue from a renamed repository.
-
-    Raises:
-        GitHubError: GitHub refused, is unreachable, or returned another issue.
-    """
+    """Request one issue, distinguishing a transferred issue from a renamed repository."""
     path = f"/repos/{repo}/issues/{number}"
     row, found_at = client.find_object(path)
     if found_at != client.origin.address(path).path:

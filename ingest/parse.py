@@ -238,9 +238,6 @@ def issue_record(given: Any, repo: str) -> IssueRecord:
 
     Args:
         repo: `owner/name`, for the URL if the row has none.
-
-    Raises:
-        InputError: names the field that is missing or odd.
     """
     raw = _cleaned(given)
     row = read_row(GitHubIssue, raw)
@@ -264,11 +261,7 @@ def _page(given: str, place: str) -> str:
 
 
 def comment_record(given: Any) -> CommentRecord:
-    """Parse a comment from a row of `/issues/comments`; `issue_url` names its issue.
-
-    Raises:
-        InputError: names the field that is missing or odd.
-    """
+    """Parse a comment from a row of `/issues/comments`; `issue_url` names its issue."""
     return _comment(_cleaned(given))
 
 
@@ -301,11 +294,7 @@ def comments_inside(given: Any) -> list[CommentRecord]:
 
 
 def release_record(given: Any, repo: str) -> ReleaseRecord:
-    """Parse a release with the pull requests mentioned in its notes, from a row of `/releases`.
-
-    Raises:
-        InputError: names the field that is missing or odd.
-    """
+    """Parse a release with the pull requests mentioned in its notes, from a row of `/releases`."""
     raw = _cleaned(given)
     row = read_row(GitHubRelease, raw)
     return ReleaseRecord(

@@ -40,9 +40,6 @@ def process_delivery(
         event: `issues`, `issue_comment`, `pull_request` or `release`; any other is ignored.
         payload: the delivery's JSON, with its signature already verified.
         delivery_id: GitHub's id; if it was processed before, the outcome is "seen" and nothing is done.
-
-    Raises:
-        InputError: a field of the payload is missing or invalid.
     """
     save = _SAVERS.get(event)
     if save is None:

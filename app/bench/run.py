@@ -71,11 +71,7 @@ class BenchRun:
 
 
 def run(store: Store, repo: str, pinned: Pinned, report: Callable[[str], None]) -> BenchRun:
-    """Run all queries.
-
-    Raises:
-        InputError: no issue of `repo` is stored.
-    """
+    """Run all queries."""
     texts = read_texts(store, repo)
     found = find_logs(texts, pinned.cases)
     queries = [*paste_queries(found), *other_queries(pinned)]
@@ -228,11 +224,7 @@ class BenchFigures:
 
 
 def bench_diagnose(store: Store, repo: str, *, report: Callable[[str], None], as_json: bool = False) -> str:
-    """Run the benchmark and return tables as Markdown, or all figures as JSON.
-
-    Raises:
-        InputError: no issue of `repo` is stored.
-    """
+    """Run the benchmark and return tables as Markdown, or all figures as JSON."""
     figures = figures_of(run(store, repo, load_pinned(), report))
     return json.dumps(asdict(figures), indent=2) if as_json else markdown(figures)
 

@@ -23,7 +23,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class Origin:
-    """The API's origin, and the paths of repositories renamed on it."""
+    """The API's origin, and the repositories renamed on it; raises `GitHubError` for a link elsewhere."""
 
     def __init__(self, api_url: str) -> None:
         self._base = httpx.URL(api_url.rstrip("/"))
@@ -34,11 +34,7 @@ class Origin:
         return str(self._base.copy_with(path="", query=None)).rstrip("/")
 
     def address(self, target: str, params: Mapping[str, str | int] | None = None) -> httpx.URL:
-        """Return the URL of an API path, or of an absolute link.
-
-        Raises:
-            GitHubError: the link is not on this origin.
-        """
+        """Return the URL of an API path, or of an absolute link."""
         if not target.startswith("/"):
             return self.checked(httpx.URL(target))
         for old, new in self._moved.items():
@@ -57,11 +53,7 @@ class Origin:
         return True
 
     def redirected(self, asked: httpx.URL, status: int, location: str | None) -> httpx.URL:
-        """Return the target of a redirect; remember it if the redirect is permanent.
-
-        Raises:
-            GitHubError: the target is on another origin, or missing.
-        """
+        """Return the target of a redirect; remember it if the redirect is permanent."""
         try:
             goal = self.checked(asked.join(location or ""))
         except httpx.InvalidURL:
@@ -73,11 +65,7 @@ class Origin:
         return goal
 
     def next_link(self, asked: httpx.URL, headers: httpx.Headers) -> str | None:
-        """Return the URL of `Link: rel="next"`, or None at the end of a list.
-
-        Raises:
-            GitHubError: the URL is on another origin, or invalid.
-        """
+        """Return the URL of `Link: rel="next"`, or None at the end of a list."""
         try:
             target = httpx.Response(200, headers=headers).links.get("next", {}).get("url")
             return str(self.checked(asked.join(target))) if target else None
@@ -85,11 +73,7 @@ class Origin:
             raise GitHubError(f"GitHub's link after {short_path(asked)} cannot be read") from None
 
     def checked(self, url: httpx.URL) -> httpx.URL:
-        """Return the URL if it is on this origin and contains no credentials.
-
-        Raises:
-            GitHubError: it is not, or does.
-        """
+        """Return the URL if it is on this origin and contains no credentials."""
         if _place(url) != _place(self._base) or url.userinfo:
             raise GitHubError(f"GitHub's answer leads away from {self}; it was not followed")
         return url

@@ -44,11 +44,7 @@ ASKED_JUST_NOW = timedelta(minutes=10)
 
 
 def pull_releases(run: SyncRun) -> None:
-    """Fetch and store new releases; in a `--full` run, all of them.
-
-    Raises:
-        GitHubError: GitHub refused or is unreachable; no release of this call is stored.
-    """
+    """Fetch and store new releases; in a `--full` run, all of them."""
     if run.repo == TABLE_REPO:
         with run.store.unit_of_work() as session:
             save_release_table(session, run.repo_id)

@@ -63,12 +63,6 @@ class TriageServer(MCPServer[Any]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Any = None
     ) -> CallToolResult | InputRequiredResult:
-        """Call a tool.
-
-        Raises:
-            ToolError: what the model did wrong, or what is not to be had, in one line.
-            UnexpectedToolError: the tool broke.
-        """
         _check_names(name, arguments)
         try:
             return await super().call_tool(name, arguments, context)
@@ -82,12 +76,6 @@ class TriageServer(MCPServer[Any]):
             raise ToolError("Unknown tool; see tools/list.") from None
 
     async def read_resource(self, uri: Any, context: Any = None) -> Iterable[Any] | InputRequiredResult:
-        """Read a resource.
-
-        Raises:
-            ResourceNotFoundError: nothing is stored under that address, or it is none.
-            ResourceError: it cannot be read just now.
-        """
         try:
             return await super().read_resource(uri, context)
         except ResourceError as error:
@@ -100,11 +88,7 @@ class TriageServer(MCPServer[Any]):
 
 
 def _check_names(tool: str, arguments: Iterable[str]) -> None:
-    """Refuse an argument that the tool does not have; the library would ignore it.
-
-    Raises:
-        ToolError: names the nearest argument, else all.
-    """
+    """Refuse an argument that the tool does not have; the library would ignore it."""
     if tool not in TOOLS:
         return
     known = [name for name in signature(getattr(Tools, tool)).parameters if name != "self"]
@@ -216,11 +200,7 @@ _REPEATING = frozenset({"Validation error", "Parse error", "Unknown resource", "
 
 
 def _check(content: bytes) -> None:
-    """Refuse what the library, which parses it on the event loop, would make too much of.
-
-    Raises:
-        MalformedError: it is not UTF-8, or has too many parts.
-    """
+    """Refuse what the library, which parses it on the event loop, would make too much of."""
     try:
         check_structure(content.decode())
     except UnicodeDecodeError:

@@ -233,31 +233,18 @@ class Tools:
 
 
 def issue_report(services: Services, repo: str | None, number: int) -> str:
-    """The whole report on an issue as Markdown.
-
-    Raises:
-        NotFoundError: it is not stored.
-        PullRequestError: it is a pull request.
-    """
+    """The whole report on an issue as Markdown."""
     report = make_report(services.store, known_repo(services, repo), number)
     return f"{NOTICE}\n\n{report_markdown(report)}"
 
 
 def week_digest(services: Services, week: str) -> str:
-    """The digest of an ISO week of the default repository as Markdown.
-
-    Raises:
-        WeekError: it is no week.
-    """
+    """The digest of an ISO week of the default repository as Markdown."""
     return digest_markdown(services.cached(make_digest, services.default_repo, IsoWeek.parse(week)))
 
 
 def known_repo(services: Services, repo: str | None) -> str:
-    """The repository that is meant, as it is written here.
-
-    Raises:
-        NotFoundError: it is not one of the configured ones.
-    """
+    """The repository that is meant, as it is written here."""
     if not repo:
         return services.default_repo
     found = next((name for name in services.settings.repo if name.lower() == repo.strip().lower()), None)
@@ -267,11 +254,7 @@ def known_repo(services: Services, repo: str | None) -> str:
 
 
 def known_version(text: str | None, argument: str = "version") -> str | None:
-    """A version as a person writes it; None for none. `argument` is what a refusal calls it.
-
-    Raises:
-        InputError: neither a release, nor a build, nor a commit.
-    """
+    """A version as a person writes it; None for none. `argument` is what a refusal calls it."""
     try:
         return check_version((text or "").strip()) or None
     except ValueError as error:

@@ -49,11 +49,7 @@ WeekPath = Annotated[str, Path(pattern=WEEK_PATTERN, description="ISO week in UT
 )
 @router.get("/api/v1/digest/latest", include_in_schema=False)
 def get_newest_digest(reply: ReplyDep, context: ContextDep) -> Response:
-    """Return the digest of the newest week with complete data, as `/api/v1/digest/{week}` does.
-
-    Raises:
-        NotFoundError: no dated issue is stored.
-    """
+    """Return the digest of the newest week with complete data, as `/api/v1/digest/{week}` does."""
     week = context.cached(newest_whole_week)
     if week is None:
         raise NotFoundError("No week is stored to its end yet: a sync brings dated issues.")

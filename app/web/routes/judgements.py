@@ -174,12 +174,7 @@ def log_out() -> RedirectResponse:
 
 @pages.post("/inbox", include_in_schema=False, dependencies=OWN_FORM)
 async def post_decision(services: ServicesDep, is_admin: HasAdmin, form: SmallForm) -> RedirectResponse:
-    """Store a decision, and on to the next.
-
-    Raises:
-        AdminTokenError: the visitor is not the admin.
-        NotFoundError: the repository, or an issue of it, is not kept here.
-    """
+    """Store a decision, and on to the next."""
     if not is_admin:
         raise AdminTokenError("Log in at /inbox first.")
     asked = validated(DecisionForm, form, strict=False)

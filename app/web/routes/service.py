@@ -195,11 +195,6 @@ def guide() -> HTMLResponse:
 
 @router.get("/guide/{name}", include_in_schema=False, response_model=None)
 def guide_page(name: str) -> HTMLResponse | RedirectResponse:
-    """One page.
-
-    Raises:
-        NotFoundError: the guide has no such page.
-    """
     if name == "index" or name.endswith(".md"):
         return RedirectResponse("/guide" if name.startswith("index") else f"/guide/{name[:-3]}", 301)
     return _show_page(name)

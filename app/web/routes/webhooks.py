@@ -121,14 +121,7 @@ class SignatureError(TriageError):
 
 
 async def read_signed(request: Request) -> bytes:
-    """Return the raw body after verifying its signature.
-
-    Raises:
-        NotFoundError: no webhook secret is configured.
-        SignatureError: the signature is missing or wrong.
-        TooLargeError: over the limit; raised before the rest is read.
-        NotTextError: signed, but not sent as JSON.
-    """
+    """Return the raw body after verifying its signature."""
     secret = request.app.state.settings.webhook_secret
     if secret is None:
         raise NotFoundError("Webhooks are not set up here: the operator sets TRIAGE_WEBHOOK_SECRET.")
