@@ -145,8 +145,9 @@ def _examine_repository(session: Session, store: Store, repo: str, looked: list[
         fault = f"the last sync failed: {run.fault or 'no reason was noted'}"
         yield a_fault(repo, fault, "`triage sync` tries again, and says why it cannot")
     elif run.outcome not in ("complete", "running"):
-        fault = f"the last sync ended as {run.outcome}" + (f": {run.fault}" if run.fault else "")
-        yield an_advice(repo, fault, "the next one goes on where it stopped")
+        fault = f"the last sync ended before all was stored ({run.outcome})"
+        fault += f": {run.fault}" if run.fault else ""
+        yield an_advice(repo, fault, "`triage sync`, or a server that syncs, goes on where it stopped")
     fresh = freshness(store, repo)
     if fresh.is_stale and fresh.as_of:
         fault = f"no sync was complete for {STALE_AFTER.total_seconds() / 3600:.0f} hours"

@@ -110,8 +110,11 @@ def test_each_harm_is_found_and_told_with_its_remedy(full: Store, harm: str, thi
         ("UPDATE reading SET rules_version = 'old'", "or were read by older rules"),
         ("DELETE FROM pair_view WHERE number IN (11, 12)", "2 issues cannot be compared"),
         ("DELETE FROM cluster_member", "3 issues report a failure and are in no cluster"),
-        ("UPDATE sync_run SET outcome = 'killed'", "the last sync ended as killed"),
-        ("UPDATE sync_run SET outcome = 'running', ended_at = NULL", "the last sync ended as killed"),
+        ("UPDATE sync_run SET outcome = 'killed'", "the last sync ended before all was stored (killed)"),
+        (
+            "UPDATE sync_run SET outcome = 'running', ended_at = NULL",
+            "the last sync ended before all was stored (killed)",
+        ),
     ],
 )
 def test_what_the_next_sync_makes_good_is_an_advice(full: Store, harm: str, told: str) -> None:
