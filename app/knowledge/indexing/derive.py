@@ -280,7 +280,7 @@ def _terms(issue: IssueRecord, reading: IssueReading, card: Card | None) -> Term
 SIMILAR_MAX = 20
 """Limit of similarity links per issue."""
 RELATED_MAX = 5
-"""Limit of those among them in band `related` that are added when the issue itself is linked."""
+"""Limit of those in band `related`, of older and of newer ones, that are added when an issue is linked."""
 SURE = frozenset({"same", "likely"})
 ACROSS_MAX = 5
 """Limit of similarity links per issue with other repositories."""
@@ -325,12 +325,15 @@ def link_issues(session: Session, repo_id: int, repo: str, issues: Iterable[Stor
         own = [pair for pair in ranked if pair[0][0] == repo_id]
         firm = [pair for pair in own if pair[1].band in SURE]
         loose = [pair for pair in own if pair[1].band == "related"]
+        # Every issue has its own older ones: linking a newer issue again must not take these links away.
+        older = [pair for pair in loose if pair[0][1] < number][:RELATED_MAX]
+        newer = [pair for pair in loose if pair[0][1] > number][:RELATED_MAX]
         others = [
             pair
             for pair in ranked
             if pair[0][0] != repo_id and pair[1].band in SURE and pair[1].channel != "prose"
         ]
-        here[number] = _records(names, [*firm, *loose[:RELATED_MAX]][:SIMILAR_MAX])
+        here[number] = _records(names, [*firm, *older, *newer][:SIMILAR_MAX])
         across[number] = _records(names, others[:ACROSS_MAX])
     return _replace_links(session, repo_id, repo, here, across)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,11 +17,13 @@ from app.knowledge.indexing import derive
 from app.knowledge.indexing import derive as linking
 from app.knowledge.indexing.batches import rederive_all
 from app.knowledge.indexing.derive import SIMILAR_MAX, DeriveResult, derive_issues
+from app.match.pairs.features import PairFeatures
+from app.match.pairs.score import PairScore, load_pair_weights, score_pair
 from app.store.derived.links import find_similar
 from app.store.derived.readings import find_facts, links_from, stale_numbers
 from app.store.engine.connect import sql_rows
 from app.store.github.issues import add_repository, find_repository, save_comments, save_issues
-from app.store.records import LinkRecord
+from app.store.records import IssueRecord, LinkRecord
 from app.store.schema import migrate
 from app.store.session import Store, open_store
 from tests.knowledge.conftest import Keep
@@ -271,7 +276,9 @@ TITLES = ("Zebra rotary table ends early", "Otter misses lm_head.weight_scale", 
 Links = dict[int, list[LinkRecord]]
 
 
-def crash(number: int, title: str = "[Bug]: zebra ends before position 40960", log: str = CRASH) -> object:
+def crash(
+    number: int, title: str = "[Bug]: zebra ends before position 40960", log: str = CRASH
+) -> IssueRecord:
     return an_issue(number, title=title, body=f"It ends like this:\n```\n{log}\n```\n")
 
 
@@ -359,6 +366,27 @@ def test_reading_everything_again_under_the_same_rules_changes_no_link(store: St
     rederive_all(store, REPO, lambda _progress: None)
 
     assert links(store) == before
+
+
+def test_linking_all_again_under_other_weights_keeps_each_issue_s_older_ones(
+    store: Store, keep: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def related(one: PairFeatures, two: PairFeatures) -> PairScore:
+        return replace(score_pair(one, two), band="related")
+
+    monkeypatch.setattr(linking, "RELATED_MAX", 1)
+    monkeypatch.setattr(linking, "score_pair", related)
+    for number, days in ((900, 0), (901, 20), (902, 30), (903, 31)):
+        keep(replace(crash(number), created_at=EARLY + timedelta(days=days)))
+    before = ends(links(store))
+    weights = replace(load_pair_weights(), version="other")
+    monkeypatch.setattr(linking, "load_pair_weights", lambda: weights)
+    with store.unit_of_work() as session:
+        for number in range(900, 904):
+            derive_issues(session, 1, REPO, [number])
+
+    assert {(one, two) for one, two, _ in before if one > two} == {(901, 900), (902, 901), (903, 902)}
+    assert ends(links(store)) == before
 
 
 @given(
