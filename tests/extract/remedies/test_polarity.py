@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from app.extract.facts import Outcome
 from app.extract.remedies.polarity import with_polarity
 from app.extract.remedies.sentences import RemedyStatement
 from app.extract.text.blocks import read_document
@@ -11,12 +12,14 @@ from app.extract.text.document import IssueText
 from app.extract.text.sentences import read_sentences
 
 
-def _judged(said: str, action: str, *, without: bool = False) -> tuple[str, bool] | None:
+def _judged(
+    said: str, action: str, *, without: bool = False, outcome: Outcome = "works"
+) -> tuple[str, bool] | None:
     document = read_document(IssueText(1, "[Bug]: server hangs at startup", said))
     sentence = next(one for one in read_sentences(document) if action in one.text)
     at = sentence.text.index(action)
     source, start, end = sentence.span(at, at + len(action))
-    read = RemedyStatement(action, source, start, end, "flag", "works", "any", 0.9, without)
+    read = RemedyStatement(action, source, start, end, "flag", outcome, "any", 0.9, without)
     found = with_polarity(sentence, read)
     return (found.action, found.without) if found else None
 
@@ -26,6 +29,7 @@ def _judged(said: str, action: str, *, without: bool = False) -> tuple[str, bool
     [
         ("The server hangs after a few requests without `--enforce-eager`.", "`--enforce-eager`"),
         ("It crashes at warm-up when --enforce-eager is not set.", "--enforce-eager"),
+        ("The workers fail to start properly without --enforce-eager.", "--enforce-eager"),
     ],
 )
 def test_what_it_fails_without_is_the_remedy(said: str, action: str) -> None:
@@ -76,3 +80,9 @@ def test_a_clause_that_tells_only_a_failure_states_no_remedy(said: str, action: 
 )
 def test_where_it_works_the_nearest_words_decide(said: str, action: str, without: bool) -> None:
     assert _judged(said, action) == (action, without)
+
+
+def test_what_is_praised_is_no_failed_attempt_though_another_one_in_its_sentence_is() -> None:
+    said = "Downgrading to 0.8.4 fixes the crash I also set --enforce-eager which did not help"
+    assert _judged(said, "Downgrading to 0.8.4", outcome="fails") is None
+    assert _judged(said, "--enforce-eager", outcome="fails") == ("--enforce-eager", False)
