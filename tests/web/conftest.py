@@ -93,7 +93,7 @@ def a_match(number: int, title: str, score: float, band: Any, **more: Any) -> Ma
         state="open",
         score=score,
         band=band,
-        why=more.pop("why", Why(shared=("H100",))),
+        why=more.pop("why", Why(shared=("frame gpu_worker.py:load_model",))),
         **more,
     )
 
@@ -108,7 +108,12 @@ MATCHES = (
         fix=NOT_FIXED,
         regression=RANGE,
         why=Why(
-            shared=("MoE backend FlashInfer CUTLASS", "model Qwen3-Next-80B-A3B-Instruct", "H100"),
+            shared=(
+                "error type CUDA error",
+                "MoE backend FlashInfer CUTLASS",
+                "model Qwen3-Next-80B-A3B-Instruct",
+                "H100",
+            ),
             differs=("yours 0.19.0; theirs 0.18.2rc1.dev54", "yours TP 4; theirs TP 8"),
         ),
     ),

@@ -19,7 +19,10 @@ _VLLM = pattern(
     r"|(?:INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w/]+\.py:\d+\]"
 )
 """vLLM's name, processes, options and the prefix of its logger."""
-_CLIENT = pattern(r"(?i)openai|litellm|xinference|(?:tool|reasoning)_parser|/v1/(?:chat/)?completions|ray::")
+_CLIENT = pattern(
+    r"(?i)openai|litellm|xinference|(?:tool|reasoning)_parser|/v1/(?:chat/)?completions|ray::"
+    r"|(?:Sampling|Pooling|BeamSearch)Params\b|\bllm(?:\.\w+\(| = )"
+)
 """What asks a server, or runs an engine, of which the text does not tell whose it is."""
 _MODEL_CODE = pattern(
     r"(?i)Traceback \(most recent|torch|\bcuda|\bnccl|\bxid\b|nvrm|amdgpu|python[\d.]*[\[)]|pt_main"

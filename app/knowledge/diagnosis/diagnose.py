@@ -213,11 +213,11 @@ def _search(
     scored, facts = _find_matches(session, asked, list(repo_ids), hidden, limit)
     matches = _as_matches(session, reading, scored, facts, repo_ids, versions_of=versions_of)
     verdict = _verdict(matches, in_words=in_words)
-    if verdict == "unknown" and reading.printer.is_vllm is False:
-        return _SearchResult(stock, verdict, (), (), "matches", None)
+    is_common = asked.query is not None and asked.query.is_common
+    if reading.printer.is_vllm is False and (verdict == "unknown" or is_common):
+        return _SearchResult(stock, "unknown", (), (), "matches", None)
     is_open = verdict in OPEN
     text = _cause_message(reading, asked.redacted.text) if is_open and not in_words else ""
-    is_common = asked.query is not None and asked.query.is_common
     common = find_common(session, reading, text, matches, repo_ids, is_common=is_common, exclude=hidden)
     # Remedies are left out if unrelated failures share the message: one's remedy may not help another.
     useful = [] if text and is_common else _helpful_matches(matches, in_words=in_words)

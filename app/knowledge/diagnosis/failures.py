@@ -132,7 +132,7 @@ def kinds_of(reading: LogReading) -> tuple[FailureKind, ...]:
 
 def is_question(reading: LogReading) -> bool:
     """No error in it, no line of a program's output, and short enough to be asked."""
-    if reading.errors.cause is not None or reading.errors.wrappers:
+    if reading.errors.cause is not None or reading.errors.wrappers or reading.printer.is_vllm is False:
         return False
     if len(reading.log) > MAX_QUESTION_CHARS or len(reading.lines) > MAX_QUESTION_LINES:
         return False

@@ -1,5 +1,6 @@
 """The shapes of an answer: a diagnosis of a pasted log. Public contract of `POST /api/v1/diagnose`."""
 
+import re
 from datetime import datetime
 from typing import Literal
 
@@ -18,8 +19,10 @@ RemedySource = Literal["matches", "cluster", "same_frame"]
 RunOutcome = Literal["stopped", "not_started", "refused", "none"]
 LineRole = Literal["error", "frame", "wrapper", "before"]
 MAX_QUOTE_CHARS = 400
-READABLE_FROM, CANDIDATE_FROM = 0.05, 0.08
+READABLE_FROM, CANDIDATE_FROM, MAX_CANDIDATES = 0.05, 0.08, 3
 """After the first, matches with a lower score are hidden on the page; the JSON includes them."""
+_SPECIFIC = re.compile(r"the whole signature|frame |error type |(?:error )?words .*“[^“”]*\w[ _.]\w")
+"""What `Why.shared` says of a signature, a frame, a type, a name or words in a row."""
 
 
 class RootCause(Frozen):
@@ -67,6 +70,11 @@ class Why(Frozen):
 
     shared: tuple[str, ...] = ()
     differs: tuple[str, ...] = ()
+
+    @property
+    def is_specific(self) -> bool:
+        """Whether more is shared than single words, and GPU, model or version."""
+        return any(_SPECIFIC.match(phrase) for phrase in self.shared)
 
 
 class MatchLine(Frozen):
@@ -228,9 +236,13 @@ class Diagnosis(Frozen):
 
     @property
     def readable_matches(self) -> tuple[Match, ...]:
-        """The matches worth reading: those that are likely enough, and the first unless nothing is known."""
+        """The matches worth reading: those that are likely enough, and the first unless nothing is known.
+
+        Of an unknown failure only those that share more than single words.
+        """
         if self.verdict == "unknown":
-            return tuple(one for one in self.matches if one.score >= CANDIDATE_FROM)
+            likely = (one for one in self.matches if one.score >= CANDIDATE_FROM)
+            return tuple(one for one in likely if one.why.is_specific)[:MAX_CANDIDATES]
         return self.matches[:1] + tuple(one for one in self.matches[1:] if one.score >= READABLE_FROM)
 
     @property

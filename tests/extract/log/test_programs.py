@@ -74,6 +74,8 @@ def test_a_whole_traceback_through_somebody_s_own_file_tells_it() -> None:
         SCRIPT_LOG.format(path="/build/setup.py"),
         SCRIPT_LOG.format(path="/var/cache/torchinductor_me/ab/cab.py"),
         SCRIPT_LOG.format(path="/home/me/ask.py") + "openai.BadRequestError: Error code: 400",
+        SCRIPT_LOG.format(path="/home/me/ask.py").replace("main()", "answers = llm.generate(prompts)"),
+        SCRIPT_LOG.format(path="/home/me/ask.py").replace("main()", "params = SamplingParams(7)"),
         SCRIPT_LOG.format(path="/home/me/train.py").removesuffix(SCRIPT_LOG.splitlines(keepends=True)[-1]),
         SCRIPT_LOG.format(path="/home/me/train.py").replace("    main()", "..."),
         "Nov 20 08:12:01 gpu7 kernel: NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.",

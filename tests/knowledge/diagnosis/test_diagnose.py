@@ -239,6 +239,19 @@ def test_what_another_program_printed_is_never_the_same_failure(base: Store) -> 
     assert ask(base, script + bare).verdict in {"related", "unknown"}
 
 
+def test_a_short_line_of_another_program_is_no_question(base: Store) -> None:
+    found = ask(base, "nginx: [emerg] bind() to 0.0.0.0:80 failed (98: Address already in use)")
+
+    assert (found.is_question, found.is_vllm) == (False, False)
+
+
+def test_a_common_error_of_another_program_is_unknown(base: Store) -> None:
+    script = 'Traceback (most recent call last):\n  File "/home/me/fit.py", line 9, in <module>\n    fit()\n'
+    found = ask(base, script + "RuntimeError: CUDA error: device-side assert triggered")
+
+    assert (found.verdict, found.is_vllm, found.workarounds) == ("unknown", False, ())
+
+
 def test_a_healthy_start_has_no_cause_and_weak_matches_at_most(base: Store) -> None:
     found = ask(base, HEALTHY_LOG)
 

@@ -78,6 +78,27 @@ HOSTILE = [
 ]
 
 
+def test_of_an_unknown_failure_only_what_shares_more_than_single_words_is_readable() -> None:
+    base = a_diagnosis().matches[0].model_copy(update={"score": 0.2, "band": "related"})
+
+    def readable(*shared: str, score: float = 0.2) -> int:
+        match = base.model_copy(update={"score": score, "why": Why(shared=shared)})
+        return len(a_diagnosis(verdict="unknown", matches=(match,) * 9).readable_matches)
+
+    assert [readable(shared) for shared in SPECIFIC] == [3, 3, 3, 3, 3]
+    assert [readable(), readable("words “timed”", "GPU H100"), readable("error words “failed”")] == [0, 0, 0]
+    assert readable("frame a.py:b", score=0.05) == 0
+
+
+SPECIFIC = (
+    "the whole signature: E | x",
+    "frame a.py:b",
+    "error type E",
+    "words “tp_size”",
+    "error words “a”, “b c”",
+)
+
+
 def a_diagnosis(text: str = "a thing", **more: Any) -> Diagnosis:
     remedy = Remedy(action=f"x {text}", kind="flag", outcome="works", repo=REPO, number=39288, url=CARD_URL)
     match = Match(
@@ -366,6 +387,13 @@ def test_it_has_the_form_s_headings_in_order(sqlite_store: Store) -> None:
         "### Describe the bug",
         "### Before submitting a new issue...",
     ]
+
+
+def test_a_log_that_nowhere_names_vllm_is_said_to_be_so(sqlite_store: Store) -> None:
+    note = "No line of this log names vLLM"
+
+    assert note in draft(sqlite_store, "RuntimeError: the engine lost its third pigeon")
+    assert note not in draft(sqlite_store, START + marlin_log())
 
 
 def test_what_the_log_tells_of_the_run_is_filled_in(sqlite_store: Store) -> None:
