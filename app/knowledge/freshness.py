@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.extract.facts import Frozen
 from app.model_reader.reply import prompt_version
-from app.store.derived.model_replies import count_replies, last_model, tokens_today, unread_numbers
+from app.store.derived.model_outputs import count_replies, last_model, tokens_today, unread_numbers
 from app.store.engine.sync_lock import sync_holder
 from app.store.github.issues import count_issues, find_repository, repository_names
 from app.store.github.releases import newest_release, tags_of

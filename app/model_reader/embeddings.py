@@ -13,7 +13,7 @@ from app.config import Settings
 from app.errors import ReaderError
 from app.extract.redact import redact
 from app.model_reader.connection import ModelServer, ServedModel, fault_of
-from app.store.derived.issue_vectors import TextVector, as_bytes
+from app.store.derived.model_outputs import TextVector, as_bytes
 
 TEXTS_MAX = 16
 """Maximum number of texts per request."""

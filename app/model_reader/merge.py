@@ -16,7 +16,7 @@ from app.extract.versions import is_same
 from app.model_reader.check import ProvenReading, check_reply
 from app.model_reader.prompt import make_prompt
 from app.model_reader.reply import parse_reply, prompt_version
-from app.store.derived.model_replies import KeptReply
+from app.store.derived.model_outputs import KeptReply
 
 MODEL_CONFIDENCE = {"models": 0.983, "workarounds": 0.6, "regression": 0.7, "cause": 0.7}
 """The merged fields, and how often a value found only by the model was right on labelled issues."""

@@ -59,7 +59,7 @@ def rows() -> list[Row]:
         a_report(210, at(-6), state="closed", closed_at=at(-5), state_reason="not_planned"),
         a_report(211, at(0, days=3), failure_kind="hang"),
         # a pair, with a remedy that works and one that does not
-        a_report(220, at(0, days=1), remedy="--enforce-eager", gpu="h100", version="0.9.0"),
+        a_report(220, at(0, days=1), remedy="--enforce-eager", gpu="H100", version="0.9.0"),
         a_report(221, at(0, days=2), remedy="Reboot the host", outcome="fails"),
         # tell since when they fail
         a_report(

@@ -22,7 +22,7 @@ from app.knowledge.operations.embedding import embed_issues
 from app.knowledge.operations.retention import forget_issue
 from app.model_reader.embeddings import Embedder, QuestionEmbedder
 from app.server.background_reading import reading_round
-from app.store.derived.issue_vectors import TextVector, as_bytes
+from app.store.derived.model_outputs import TextVector, as_bytes
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store
 from tests.command import triage

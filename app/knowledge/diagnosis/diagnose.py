@@ -68,7 +68,7 @@ from app.match.search.ranking import (
 )
 from app.match.search.ranking import Band as MatchBand
 from app.match.search.terms import question_heading
-from app.store.derived.issue_vectors import TextVector
+from app.store.derived.model_outputs import TextVector
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.search_index import Key, numbers_by_repository
 from app.store.github.issues import StoredRepositories, find_heads, find_repository, find_stored_repositories

@@ -4,7 +4,7 @@ A digest depends only on the week and the database, not on when it is made. Each
 stated fact; if nothing is known, it only says what to watch.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
@@ -59,7 +59,6 @@ from app.store.derived.weeks import (
     opened_by_day,
     opened_span,
     release_dates,
-    values_in_reports,
 )
 from app.store.github.issues import find_repository
 from app.store.github.releases import missing_for_fixes
@@ -212,7 +211,7 @@ def _digest(session: Session, repo_id: int, repo: str, week: IsoWeek) -> Digest:
         failures_before=weeks[-2].failures,
         weeks_before=covered,
         weeks=weeks,
-        **_value_counts(session, repo_id, loaded),
+        **_value_counts(loaded),
         reports=all_reports(loaded),
         decisions=judged_between(session, repo_id, repo, week.start, week.end),
         clusters=clusters[:CLUSTERS_LISTED],
@@ -257,23 +256,15 @@ def count_weeks(days: Iterable[OpenedDay], weeks: Iterable[IsoWeek]) -> tuple[We
     return tuple(WeekCount(week=str(week), issues=issues[week], failures=failures[week]) for week in weeks)
 
 
-def _value_counts(session: Session, repo_id: int, loaded: WeekIssues) -> dict[str, Any]:
+def _value_counts(loaded: WeekIssues) -> dict[str, Any]:
     """Return the digest fields that count the week's reports by kind and by hardware."""
-    week = loaded.week
-    kinds = Counter(one.kind for one in loaded.opened if one.is_failure and one.created_at >= week.start)
-    spellings: dict[str, Counter[str]] = defaultdict(Counter)
-    numbers: dict[str, set[int]] = defaultdict(set)
-    for value, key, number in values_in_reports(session, repo_id, week.start, week.end, "gpus"):
-        spellings[key][value] += 1
-        numbers[key].add(number)
-    hardware = {
-        mask_secrets(min(spelled, key=lambda value: (-spelled[value], value))): len(numbers[key])
-        for key, spelled in spellings.items()
-    }
+    reports = loaded.known(loaded.reports)
+    kinds = Counter[str](one.facts.failure_kind for one in reports)
+    hardware = Counter(mask_secrets(name) for one in reports for name in set(one.facts.gpus))
     return {
         "kinds": _most_reported(kinds),
         "hardware": _most_reported(hardware),
-        "without_hardware": len(loaded.reports) - len(set().union(*numbers.values())),
+        "without_hardware": len(loaded.reports) - sum(bool(one.facts.gpus) for one in reports),
     }
 
 

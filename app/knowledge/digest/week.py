@@ -19,13 +19,11 @@ from app.extract.versions import ordered, plain_version
 from app.knowledge.cluster.members import cluster_fix
 from app.knowledge.cluster.timeline import ClosedButAlive, closed_but_alive
 from app.knowledge.fix.shapes import FixView
-from app.knowledge.fix.state import fix_states
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.issue.stored import IssueHead
 from app.knowledge.remedies import OUTCOME_RANK, Remedy, rank_remedies, remedies_of
 from app.knowledge.version.issues import ListedFailure, load_failures
 from app.store.derived.clusters import find_clusters, members_of
-from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.weeks import (
     Opened,
     OpenedSpan,
@@ -367,24 +365,23 @@ def fixed_in(
 
     Released fixes come first, then those with the most comments and reactions.
     """
-    heads, facts = _load_failures(session, repo_id, maybe_fixed_between(session, repo_id, repo, start, end))
-    fixes = fix_states(session, repo_id, repo, heads, facts)
-    names = {number: (fix.pr or "").removeprefix("#") for number, fix in fixes.items()}
+    failures = load_failures(session, repo_id, repo, maybe_fixed_between(session, repo_id, repo, start, end))
+    names = {one.issue.number: (one.fix.pr or "").removeprefix("#") for one in failures}
     pulls = {number: int(name) for number, name in names.items() if name.isdigit()}
     merges = {one.number: one.merged_at for one in find_heads(session, repo_id, sorted({*pulls.values()}))}
     releases = {ordered(one.tag): one.published_at for one in reversed(release_dates(session, repo_id))}
     found = []
-    for head in heads:
-        fix = fixes[head.number]
-        merged_at = merges.get(pulls.get(head.number, 0))
+    for one in failures:
+        fix = one.fix
+        merged_at = merges.get(pulls.get(one.issue.number, 0))
         release = ordered(fix.released_in)
         released_at = releases.get(release) if release is not None else None
         is_released = released_at is not None and start <= released_at < end
         if fix.state in _FIXED and (is_released or (merged_at is not None and start <= merged_at < end)):
             found.append(
                 FixNews.based_on(
-                    head,
-                    **issue_fields(repo, head, facts[head.number]),
+                    one.issue,
+                    **issue_fields(repo, one.issue, one.facts),
                     how="released" if is_released else "merged",
                     merged_at=merged_at,
                     released_at=released_at,
@@ -392,21 +389,7 @@ def fixed_in(
                 )
             )
     found.sort(key=lambda one: (one.how == "merged", -one.comments - one.reactions, one.number))
-    return tuple(found), facts
-
-
-def _load_failures(
-    session: Session, repo_id: int, numbers: list[int]
-) -> tuple[list[IssueRecord], dict[int, Facts]]:
-    """Return those of these issues that are failures and still on GitHub, and their facts."""
-    heads = [
-        head
-        for head in find_heads(session, repo_id, numbers)
-        if not head.is_pull_request and head.gone_at is None
-    ]
-    facts = find_facts_without_evidence(session, repo_id, [head.number for head in heads])
-    facts = {number: one for number, one in facts.items() if one.is_failure}
-    return [head for head in heads if head.number in facts], facts
+    return tuple(found), {one.issue.number: one.facts for one in failures}
 
 
 def remedies_in(
@@ -414,13 +397,13 @@ def remedies_in(
 ) -> tuple[RemedyNews, ...]:
     """Return the remedies posted in `[start, end)` that work at least partly, best outcome first."""
     sources = remedies_between(session, repo_id, start, end)
-    heads, facts = _load_failures(session, repo_id, sorted({one.number for one in sources}))
-    issues = {head.number: head for head in heads}
+    failures = load_failures(session, repo_id, repo, {one.number for one in sources})
+    issues = {one.issue.number: one for one in failures}
     found = []
     for number, source, at in sources:
         if number not in issues:
             continue
-        head, known = issues[number], facts[number]
+        head, known = issues[number].issue, issues[number].facts
         own = tuple(one for one in known.workarounds if one.source == source and one.outcome != "fails")
         found += [
             RemedyNews(

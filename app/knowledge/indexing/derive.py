@@ -29,7 +29,7 @@ from app.model_reader.merge import with_reply
 from app.starter.card import Card, card_facts, parse_card
 from app.store.derived.clusters import FailureTraits
 from app.store.derived.links import SIMILAR, Links, find_repositories, replace_similar
-from app.store.derived.model_replies import KeptReply, find_replies
+from app.store.derived.model_outputs import KeptReply, find_replies
 from app.store.derived.readings import Reading, save_readings
 from app.store.derived.search_index import NO_TERMS, Key, Profile, hash_terms, index_terms
 from app.store.engine.connect import lock_writers

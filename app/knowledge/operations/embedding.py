@@ -13,7 +13,7 @@ from app.errors import NotFoundError
 from app.extract.facts import Facts
 from app.knowledge.indexing.batches import Progress, Report, quiet
 from app.model_reader.embeddings import TEXTS_MAX, Embedder
-from app.store.derived.issue_vectors import (
+from app.store.derived.model_outputs import (
     IssueVector,
     count_vectors,
     find_digests,

@@ -22,7 +22,7 @@ from app.model_reader.client import REPLY_TOKENS_MAX, Answer, ReaderClient
 from app.model_reader.connection import ServedModel
 from app.model_reader.prompt import CHARS_MAX, CHARS_PER_TOKEN, Prompt, estimate_tokens, make_prompt
 from app.model_reader.reply import instructions, parse_reply, prompt_version
-from app.store.derived.model_replies import (
+from app.store.derived.model_outputs import (
     ModelReply,
     ReplyOutcome,
     asked_digests,

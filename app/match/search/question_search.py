@@ -23,7 +23,7 @@ from app.match.search.bm25 import Field, Query, affordable, find_overlap, heavie
 from app.match.search.log_search import Candidate
 from app.match.search.ranking import MEANING, load_weights
 from app.match.search.terms import HEADING, TEXT, Heading, words_of
-from app.store.derived.issue_vectors import TextVector, find_vectors
+from app.store.derived.model_outputs import TextVector, find_vectors
 from app.store.derived.search_index import Key, Profile, find_postings, find_profiles, term_id
 
 WORD_WEIGHT, MEANING_WEIGHT, FACT_WEIGHT, TEXT_WEIGHT = 2.0, 1.5, 0.8, 1.0

@@ -182,16 +182,3 @@ def remedies_between(session: Session, repo_id: int, start: datetime, end: datet
     """
     rows = sql_rows(session, query, times=("created_at",), repo_id=repo_id, start=start, end=end)
     return sorted(RemedySource(*row) for row in rows)
-
-
-def values_in_reports(
-    session: Session, repo_id: int, start: datetime, end: datetime, field: str
-) -> list[tuple[str, str, int]]:
-    """Return distinct (value, lowercase value, number) of a field of failures opened in this span."""
-    query = f"""
-        SELECT DISTINCT f.value, f.value_key, f.number FROM issue i
-        JOIN reading r ON r.repo_id = i.repo_id AND r.number = i.number
-        JOIN fact f ON f.repo_id = i.repo_id AND f.number = i.number
-        WHERE {_OPENED} AND r.failure_kind <> '{NO_FAILURE}' AND f.field = :field
-    """
-    return sorted(sql_rows(session, query, repo_id=repo_id, start=start, end=end, field=field))

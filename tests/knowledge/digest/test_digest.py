@@ -301,7 +301,7 @@ def test_closed_but_alive_is_what_is_reported_again(digest: Digest) -> None:
 def test_what_to_do_is_five_lines_that_follow_from_facts(digest: Digest) -> None:
     assert [(line.kind, line.number, line.whom, line.action, line.command) for line in digest.advice] == [
         ("upgrade", 300, "Whoever meets it", "upgrade to 0.9.1: #400 is in it.", ""),
-        ("remedy", 220, "On h100 in vLLM 0.9.0", "this is reported to work:", "--enforce-eager"),
+        ("remedy", 220, "On H100 in vLLM 0.9.0", "this is reported to work:", "--enforce-eager"),
         ("stay", 230, "In vLLM 0.9.0", "0.8.5 is reported to work, 0.9.0 fails.", ""),
         ("stay", 232, "Whoever meets it", "0.8.4 is reported to work, a later one fails.", ""),
         ("watch", 204, "On H100", "watch this: 5 reports this week, 1 in the eight weeks before.", ""),

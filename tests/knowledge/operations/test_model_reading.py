@@ -11,7 +11,6 @@ from sqlalchemy import text
 from app.errors import ReaderError
 from app.knowledge.freshness import reader_overview
 from app.knowledge.indexing.batches import derive_changed
-from app.knowledge.indexing.diff import diff_all, diffs_text
 from app.knowledge.operations import model_reading
 from app.knowledge.operations.model_reading import plan_reading, read_issues
 from app.knowledge.operations.retention import forget_issue
@@ -211,14 +210,6 @@ def test_a_run_ends_when_it_is_asked_to(store: Store) -> None:
     with a_client(stopping) as client:
         result = read_issues(store, REPO, client, stop=stop)
     assert 0 < result.asked < 8
-
-
-def test_where_rules_and_model_differ_is_in_the_diff(store: Store) -> None:
-    with a_client(Reader()) as client:
-        read_issues(store, REPO, client)
-    page = diffs_text({REPO: diff_all(store, REPO)})
-    assert "rules and model differ on workarounds: 8 issues" in page
-    assert "rules: - | model: --enforce-eager" in page
 
 
 def test_a_text_that_is_taken_down_takes_its_replies_along(store: Store) -> None:

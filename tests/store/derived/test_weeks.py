@@ -18,7 +18,6 @@ from app.store.derived.weeks import (
     opened_span,
     release_dates,
     remedies_between,
-    values_in_reports,
 )
 from app.store.github.issues import add_repository, save_comments, save_issues
 from app.store.github.releases import ContainmentAnswer, save_answers, save_releases
@@ -222,20 +221,3 @@ def test_remedies_are_told_by_the_issues_of_the_span_and_by_its_comments(store: 
         found = remedies_between(session, repo_id, START, END)
 
     assert found == [(1, "body", INSIDE), (2, "comment:70", INSIDE)]
-
-
-def test_values_are_told_once_for_each_issue_however_often_they_stand_in_it(
-    store: Store, repo_id: int
-) -> None:
-    with store.unit_of_work() as session:
-        save_issues(session, repo_id, [an_issue(n, created_at=INSIDE) for n in (1, 2, 3)])
-        twice = (saying("gpus", "H100"), saying("gpus", "H100", "title"), saying("models", "org/m"))
-        save_readings(
-            session, repo_id, [failing(1, *twice), failing(2, saying("gpus", "h100"))], rules_version="t"
-        )
-    with store.reading() as session:
-        assert values_in_reports(session, repo_id, START, END, "gpus") == [
-            ("H100", "h100", 1),
-            ("h100", "h100", 2),
-        ]
-        assert values_in_reports(session, repo_id, BEFORE, START, "gpus") == []
