@@ -102,7 +102,7 @@ def _from_environment(document: Document, environment: Environment) -> _Counted 
 def _counted_mention(document: Document) -> _Counted | None:
     """Return the largest count beside a GPU name, such as "8xH100"; the title is read first."""
     mentions = mentions_of(document)
-    for place in ("title", "stated", "code", "comment"):
+    for place in ("title", "stated", "comment"):
         counted = [(m.count * _node_factor(document, m.span), m.span) for m in mentions[place] if m.count]
         if counted:
             return (*max(counted, key=lambda item: item[0]), "named")

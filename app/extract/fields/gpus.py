@@ -3,8 +3,8 @@
 In: a `Document` and its `Environment`. Out: evidence of field `gpus`, one per canonical name.
 
 Sources, most trusted first: the environment dump, `nvidia-smi`, the title, the author's prose, the log,
-comments, bare names in code. A source is read only if those before it name no GPU, since texts also name
-GPUs on which it works or on which others saw the failure. `gpu_count.py` counts them.
+comments. A source is read only if those before it name no GPU, since texts also name GPUs on which it works
+or on which others saw the failure. `gpu_count.py` counts them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,8 +41,8 @@ _SMI_ROW = pattern(
 _SMI_LIST = pattern(
     r"(?m)^\s*GPU (\d{1,2}): ((?:NVIDIA|Tesla|GeForce|AMD)[^(\r\n]{2,50}?)(?: ?\(UUID|[ \r]*$)"
 )
-_ORDER = ("title", "stated", "log", "comment", "code")
-"""Places of mentions, most trusted first; `code`: names without a brand in code or output."""
+_ORDER = ("title", "stated", "log", "comment")
+"""Places of mentions, most trusted first."""
 
 
 @lru_cache(maxsize=2)
@@ -89,7 +89,7 @@ def _cite_unique(document: Document, named: Iterable[tuple[str, Span]], rule: st
 def mentions_of(document: Document) -> Mapping[str, list[GpuMention]]:
     """Return the accelerators named in a document, by place, without those on which it does not fail.
 
-    The places are `title`, `stated` (the author's words), `log`, `code` and `comment` (the first one).
+    The places are `title`, `stated` (the author's words), `log` and `comment` (the first one).
     """
     found: dict[str, list[GpuMention]] = {place: [] for place in _ORDER}
     title = document.sources["title"]
@@ -107,13 +107,8 @@ def mentions_of(document: Document) -> Mapping[str, list[GpuMention]]:
 
 def _place_of(document: Document, mention: GpuMention, *, is_code: bool) -> str:
     """Return the place of a mention; "" if it is not about the failing machine."""
-    source, start, _ = mention.span
-    text = document.sources[source]
-    if is_code and not mention.is_branded:
-        line = text.rfind("\n", max(0, start - 200), start) + 1
-        is_remark = text[line:start].lstrip().startswith(("#", "//"))
-        return "code" if source == "body" and is_owned(document, mention.span) and not is_remark else ""
-    if not is_code and _is_other_machine(text, mention):
+    source = mention.span[0]
+    if not mention.is_branded if is_code else _is_other_machine(document.sources[source], mention):
         return ""
     return "comment" if source != "body" else "log" if is_code else "stated"
 
