@@ -33,7 +33,7 @@ def sync(
 ) -> None:
     """Fetch from GitHub once; incremental by default."""
     from app.config import REPO_NAME
-    from app.server.background_sync import github_client, outcome_line, turn_to_sync
+    from app.server.background import github_client, outcome_line, turn_to_sync
     from app.terminal.progress import progress
     from ingest.sync.sync import sync as pull
 
@@ -159,7 +159,7 @@ def _embed(settings: Settings, store: Store, repo: str, limit: int | None) -> No
 
 def _read(settings: Settings, store: Store, repo: str, numbers: list[int], limit: int | None) -> bool:
     """Have issues read, and print the result; True if none is left to read."""
-    from app.server.background_reading import read_repository
+    from app.server.background import read_repository
     from app.terminal.progress import progress
 
     used = [0]

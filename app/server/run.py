@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from app.config import Settings, load_settings, share_metrics
 from app.errors import ServerError
 from app.main import create_app, threads_beside
-from app.server.background_sync import Background, background_sync, reading_apart, round_apart
+from app.server.background import Background, background_sync, reading_apart, round_apart
 from app.server.connections import BACKLOG, TimedProtocol, raise_file_limit
 from app.server.workers import Workers, bind, end_on_hangup, end_with_parent, finishing_on_sigterm
 from app.store.schema import check_current

@@ -1,7 +1,10 @@
-"""Sync of the configured repositories: on demand, or in rounds in the background of a server.
+"""Work in the background of a server: rounds of the sync, and of the operator's models.
 
-Among all processes and hosts that share a database one background sync runs, guarded by the sync lock. A sync
-on demand waits a little for the lock and then runs without it, which is safe.
+Each kind of round has a lock of its own: among all processes and hosts that share a database one syncs and
+one reads and embeds. A sync on demand waits a little for the lock and then runs without it, which is safe.
+Rows and replies are stored at once, so a round may be killed at any time.
+
+    python -m app.server.background sync|reading
 """
 
 import os
@@ -11,14 +14,20 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from typing import Any
 
 import structlog
 
 from app.config import Settings, load_settings
 from app.errors import StoreError, TriageError, UnreachableError
 from app.knowledge.freshness import overview
+from app.knowledge.indexing.batches import Report
+from app.knowledge.operations.embedding import embed_issues
+from app.knowledge.operations.model_reading import ReadResult, read_issues
 from app.knowledge.operations.retention import forget_old
-from app.store.engine.sync_lock import sync_holder, sync_lock
+from app.model_reader.client import reader_client
+from app.model_reader.embeddings import embedder
+from app.store.engine.sync_lock import READING, sync_holder, sync_lock
 from app.store.github.issues import add_repository
 from app.store.github.sync_state import begin_run, end_run
 from app.store.schema import check_current
@@ -35,8 +44,8 @@ BACKGROUND_WAIT_S = 60.0
 TURN_WAIT_S = 60.0
 """How long a sync on demand waits for another: most end within a minute, a first one within the hour."""
 
-PROGRESS_EVERY_S = 15.0
-"""Interval of a background sync's progress lines."""
+PROGRESS_EVERY_S, READING_PROGRESS_EVERY_S = 15.0, 60.0
+"""Interval of progress lines, of a sync and of the models."""
 LOOK_EVERY_S = 0.2
 STOP_TIMEOUT_S = 5.0
 NICENESS = 10
@@ -114,13 +123,13 @@ def round_apart(settings: Settings, stop: threading.Event) -> None:
     The process is not in the server's process group, and exits when its stdin closes, as the server stops or
     dies. A failed round is recorded in the database, so that all pages and `/readyz` show it.
     """
-    if code := _run_apart([sys.executable, "-m", "app.server.background_sync"], stop):
+    if code := _run_apart([sys.executable, "-m", "app.server.background", "sync"], stop):
         _note_death(settings, code)
 
 
 def reading_apart(stop: threading.Event) -> None:
     """Run one round of the operator's models in a separate process."""
-    if code := _run_apart([sys.executable, "-m", "app.server.background_reading"], stop):
+    if code := _run_apart([sys.executable, "-m", "app.server.background", "reading"], stop):
         announce(f"reading by the model ended with code {code}, and its log says why")
 
 
@@ -185,6 +194,56 @@ def outcome_line(result: SyncResult, store: Store, *, serving: bool = False) -> 
     return f"sync of {result.repo} stopped: {result.error.message}. What was fetched is stored; {figures}"
 
 
+def read_repository(
+    settings: Settings, store: Store, repo: str, report: Report, **options: Any
+) -> ReadResult:
+    """Have issues of a repository read by the configured model. Options are those of `read_issues`."""
+    with reader_client(settings, parallel=settings.reader_parallel) as client:
+        return read_issues(
+            store,
+            repo,
+            client,
+            tokens_per_day=settings.reader_tokens_per_day,
+            parallel=settings.reader_parallel,
+            report=report,
+            **options,
+        )
+
+
+def reading_round(settings: Settings, store: Store, stop: threading.Event) -> None:
+    """Embed and read the new issues of every repository, unless another process is doing so."""
+    with sync_lock(store.engine, READING) as held:
+        for repo in settings.repo if held else ():
+            if settings.embeddings_url is not None and not stop.is_set():
+                _quietly(_embed, settings, store, repo, stop)
+            if settings.reader_url is not None and not stop.is_set():
+                _quietly(_read, settings, store, repo, stop)
+
+
+_Work = Callable[[Settings, Store, str, threading.Event, Report], str]
+
+
+def _quietly(work: _Work, settings: Settings, store: Store, repo: str, stop: threading.Event) -> None:
+    try:
+        with progress(on_line=announce, every_s=READING_PROGRESS_EVERY_S) as report:
+            done = work(settings, store, repo, stop, report)
+        if done:
+            announce(f"{repo}: {done}")
+    except TriageError as error:
+        announce(f"{repo} waits for the next round: {error.message}")
+
+
+def _read(settings: Settings, store: Store, repo: str, stop: threading.Event, report: Report) -> str:
+    result = read_repository(settings, store, repo, report, stop=stop)
+    return result.words if result.asked or result.stopped else ""
+
+
+def _embed(settings: Settings, store: Store, repo: str, stop: threading.Event, report: Report) -> str:
+    with embedder(settings) as client:
+        result = embed_issues(store, repo, client, stop=stop, report=report)
+    return result.words if result.made else ""
+
+
 def run_round(work: Callable[[Settings, Store, threading.Event], bool | None], name: str) -> None:
     """Run one round and exit; the main function of the separate low-priority process.
 
@@ -217,4 +276,7 @@ def _interrupt_at_end_of_input() -> None:
 
 
 if __name__ == "__main__":
-    run_round(sync_round, "the sync")
+    if sys.argv[1:] == ["reading"]:
+        run_round(reading_round, "reading by the model")
+    else:
+        run_round(sync_round, "the sync")

@@ -16,8 +16,8 @@ import pytest
 from app.config import Settings, isolate_children
 from app.errors import GitHubError, StoreError, UnreachableError
 from app.knowledge.freshness import overview
-from app.server import background_sync as syncing
-from app.server.background_sync import background_sync, outcome_line, round_apart, sync_round, turn_to_sync
+from app.server import background as syncing
+from app.server.background import background_sync, outcome_line, round_apart, sync_round, turn_to_sync
 from app.store.engine.sync_lock import sync_lock
 from app.store.session import Store
 from ingest.sync.run import SyncResult
@@ -174,7 +174,7 @@ def test_a_sync_process_that_dies_is_told_by_every_page(
     dying = tmp_path / "python"
     dying.write_text("#!/bin/sh\nexit 3\n")
     dying.chmod(0o755)
-    monkeypatch.setattr("app.server.background_sync.sys.executable", str(dying))
+    monkeypatch.setattr("app.server.background.sys.executable", str(dying))
     url = str(sqlite_store.engine.url)
 
     round_apart(settings.model_copy(update={"database_url": url}), threading.Event())
