@@ -243,33 +243,17 @@ def judge(example: Labelled, learned: Learned) -> tuple[Statement, ...]:
 Judged = list[tuple[Labelled, tuple[Statement, ...]]]
 
 
-def scores(judged: Judged, threshold: float) -> dict[str, float]:
-    """Return precision and recall for detecting any helpful change, and for exact span and outcome."""
-    said = missed = wrong = 0
-    same = other = lost = 0
-    for example, statements in judged:
-        if example.is_unsure:
-            continue
-        shown = [item for item in statements if item.chance >= threshold]
-        helps = [item for item in shown if item.label != "fails"]
-        wanted = [gold for gold in example.gold if gold[2] != "fails"]
-        said += bool(helps and wanted)
-        wrong += bool(helps and not wanted)
-        missed += bool(wanted and not helps)
-        left = list(shown)
-        for start, end, label in example.gold:
-            hit = next((item for item in left if _is_right(item, (start, end, label))), None)
-            if hit:
-                left.remove(hit)
-            same += hit is not None
-            lost += hit is None
-        other += len(left)
-    return {
-        "detect_p": said / max(1, said + wrong),
-        "detect_r": said / max(1, said + missed),
-        "strict_p": same / max(1, same + other),
-        "strict_r": same / max(1, same + lost),
-    }
+def print_scores(name: str, said: Sequence[tuple[float, bool]], wanted: int) -> None:
+    """Print precision and recall by threshold.
+
+    Args:
+        said: chance of each statement, and whether it is right.
+        wanted: number of labelled statements.
+    """
+    for threshold in THRESHOLDS:
+        kept = [is_right for chance, is_right in said if chance >= threshold]
+        precision, recall = sum(kept) / max(1, len(kept)), sum(kept) / max(1, wanted)
+        print(f"{name} from {threshold}: p {precision:.3f} r {recall:.3f}")
 
 
 def calibrate(judged: Judged, are_failures: Iterable[bool]) -> Matrix:
@@ -330,8 +314,8 @@ def _remedies(examples: Sequence[Labelled], penalty: float) -> dict[str, Any]:
     unseen = unseen_sums(known, classes, penalty)
     learned = with_opinion(first, unseen)
     judged = [(example, judge(example, learned)) for example in dev]
-    _print_scores("remedies dev", judged)
-    _print_scores("remedies held", [(example, judge(example, learned)) for example in held])
+    _print_remedy_scores("dev", judged)
+    _print_remedy_scores("held", [(example, judge(example, learned)) for example in held])
     unseen += [(example, _with_empty_column(first.sums(example))) for example in dev if example.spans]
     whole = Learned(*learn([*known, *dev], classes, penalty, (first.weights, first.bias)), NO_OPINION)
     return _packed("remedies", with_opinion(whole, unseen), calibrate(judged, (False, True)))
@@ -430,17 +414,10 @@ def grow(table: _RoleTable, uses: Sequence[str]) -> Trees:
 
 def _print_role_scores(use: str, table: _RoleTable, sums: npt.NDArray[np.floating]) -> None:
     of_use = (table.use == use) & (table.weight == 1.0)
-    found = likeliest_roles(sums[of_use])
     right = table.right[of_use]
-    for threshold in THRESHOLDS:
-        said = [
-            (ROLE_CLASSES.index(role) + 1, meant)
-            for (role, chance), meant in zip(found, right, strict=True)
-            if chance >= threshold
-        ]
-        same = sum(role == meant for role, meant in said)
-        precision, recall = same / max(1, len(said)), same / max(1, (right > 0).sum())
-        print(f"roles {use} from {threshold}: p {precision:.3f} r {recall:.3f}")
+    found = zip(likeliest_roles(sums[of_use]), right, strict=True)
+    said = [(chance, ROLE_CLASSES.index(role) + 1 == meant) for (role, chance), meant in found]
+    print_scores(f"roles {use}", said, (right > 0).sum())
 
 
 def _by_use(examples: Sequence[Labelled]) -> tuple[list[Labelled], list[Labelled], list[Labelled]]:
@@ -450,10 +427,14 @@ def _by_use(examples: Sequence[Labelled]) -> tuple[list[Labelled], list[Labelled
     return known, dev, held
 
 
-def _print_scores(name: str, judged: Judged) -> None:
-    for threshold in THRESHOLDS:
-        figures = " ".join(f"{key} {value:.3f}" for key, value in scores(judged, threshold).items())
-        print(f"{name} from {threshold}: {figures}")
+def _print_remedy_scores(use: str, judged: Judged) -> None:
+    sure = [(example, statements) for example, statements in judged if not example.is_unsure]
+    said = [
+        (item.chance, any(_is_right(item, gold) for gold in example.gold))
+        for example, statements in sure
+        for item in statements
+    ]
+    print_scores(f"remedies {use}", said, sum(len(example.gold) for example, _ in sure))
 
 
 def main() -> None:
