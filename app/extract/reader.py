@@ -49,7 +49,7 @@ from app.extract.remedies.workarounds import find_repeats, find_workarounds
 from app.extract.text.blocks import read_document, read_log_document
 from app.extract.text.document import Document, IssueText, Line
 
-RULES_VERSION = "2026-11-26.14"
+RULES_VERSION = "2026-11-26.15"
 """Changed with every rule change; stored readings of another version are read again."""
 
 MAX_ISSUE_CHARS = 400_000

@@ -24,6 +24,9 @@ _VAGUE: frozenset[str] = frozenset(load("statements")["vague"])
 _COMPARED = pattern(r"(?i)\b(?:than|compared|versus|vs)\b")
 """A comparison names both sides: "it is slower than without --x"."""
 
+_REGARDLESS = pattern(r"(?i)\b(?:still|also|even|same|identical(?:ly)?|reproduc\w*|regardless)\b")
+"""It fails with and without a thing, which is neither cause nor remedy."""
+
 _MISSED = pattern(r"(?i)\bfail(?:s|ed|ing)? to(?: \w+){1,3}")
 """A success that is missed: "it fails to start correctly"."""
 
@@ -32,8 +35,8 @@ def with_polarity(sentence: Sentence, item: RemedyStatement) -> RemedyStatement 
     """Return a remedy with `without` set if the words around it remove it.
 
     Where only a failure is told, "it hangs without --x" and "it hangs when --x is not set" ask for "--x", "it
-    hangs only with --x" asks to leave it out, and "when I set --x, it hangs" states no remedy. In "--x fixes
-    it I also tried --y it did not" the failed attempt is not "--x".
+    hangs only with --x" asks to leave it out; "when I set --x, it hangs" and "it also hangs without --x" are
+    none. In "--x fixes it I also tried --y it did not" the failed attempt is not "--x".
     """
     if item.source != sentence.source or not sentence.start <= item.start < sentence.end:
         return item
@@ -54,6 +57,8 @@ def with_polarity(sentence: Sentence, item: RemedyStatement) -> RemedyStatement 
     if not _tells_only_failure(rest):
         is_removed = item.without or behind is not None or is_left_out(before)
         return replace(item, without=is_removed)
+    if (lead or lacking or behind is not None) and _REGARDLESS.search(rest):
+        return None
     if lead or lacking or behind is not None:
         return replace(item, action=item.action[len(lead) :], start=item.start + len(lead), without=False)
     return item if item.without else None

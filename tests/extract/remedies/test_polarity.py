@@ -61,6 +61,7 @@ def test_what_it_fails_with_is_left_out(said: str, action: str) -> None:
     [
         ("When I set --tensor-parallel-size 4, the server crashes.", "--tensor-parallel-size 4"),
         ("After removing --enforce-eager it prints garbage.", "removing --enforce-eager"),
+        ("The crash also reproduces without --enable-lora.", "without --enable-lora"),
         ("With --max-num-seqs 8 it works, but it crashes with --max-num-seqs 64.", "--max-num-seqs 64"),
     ],
 )
