@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import IO, Any, TextIO
 
 from app.errors import InputError
-from app.knowledge.indexing.batches import Progress, Report, derive_stale, quiet
+from app.knowledge.indexing.batches import derive_stale
 from app.store.github.issues import add_repository, save_comments, save_issues
 from app.store.github.releases import save_releases
-from app.store.records import CommentRecord, IssueRecord, ReleaseRecord
+from app.store.records import CommentRecord, IssueRecord, Progress, ReleaseRecord, Report, quiet
 from app.store.session import Store
 from ingest.parse import comment_record, comments_inside, issue_record, release_record, repo_named
 

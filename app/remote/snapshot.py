@@ -13,9 +13,9 @@ import httpx
 from app import __version__
 from app.errors import ConfigError, ServerError, StoreError
 from app.store.backup.backup import Restored, restore
-from app.store.backup.copy import CopyStep, Report
 from app.store.backup.snapshot import MANIFEST, Manifest, read_manifest, unpack
 from app.store.engine.sqlite_file import sqlite_file
+from app.store.records import Progress, Report
 
 TIMEOUT_S = 30.0
 FRUITLESS_MAX = 5
@@ -91,7 +91,8 @@ def _fetch(client: httpx.Client, address: str, manifest: Manifest, part: Path, r
                 f"the download broke off at {has:,} of {manifest.size_bytes:,} bytes; it goes on next time"
             )
         if had >= 0:
-            report(CopyStep(has, manifest.size_bytes, "fetching", note="the connection broke off: going on"))
+            note = "the connection broke off: going on"
+            report(Progress("fetching", has, manifest.size_bytes, note))
             time.sleep(PAUSE_S * min(fruitless + 0.2, 3))
         had = has
         try:
@@ -113,4 +114,4 @@ def _fetch_rest(
                 if done > manifest.size_bytes:
                     raise StoreError("the snapshot is larger than its manifest says; nothing was changed")
                 file.write(chunk)
-                report(CopyStep(done, manifest.size_bytes, "fetching"))
+                report(Progress("fetching", done, manifest.size_bytes))

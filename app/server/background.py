@@ -21,7 +21,6 @@ import structlog
 from app.config import Settings, load_settings
 from app.errors import StoreError, TriageError, UnreachableError
 from app.knowledge.freshness import overview
-from app.knowledge.indexing.batches import Report
 from app.knowledge.operations.embedding import embed_issues
 from app.knowledge.operations.model_reading import ReadResult, read_issues
 from app.knowledge.operations.retention import forget_old
@@ -30,6 +29,7 @@ from app.model_reader.embeddings import embedder
 from app.store.engine.sync_lock import READING, sync_holder, sync_lock
 from app.store.github.issues import add_repository
 from app.store.github.sync_state import begin_run, end_run
+from app.store.records import Report
 from app.store.schema import check_current
 from app.store.session import Store, open_store
 from app.terminal import say
@@ -66,11 +66,7 @@ def github_client(settings: Settings, *, patient: bool = True, url: str | None =
 
 @contextmanager
 def turn_to_sync(store: Store, wait_s: float = TURN_WAIT_S) -> Iterator[None]:
-    """Run the `with` block once no other sync is running, or after `wait_s` at the latest.
-
-    Raises:
-        StoreError: the database cannot be used.
-    """
+    """Run the `with` block once no other sync is running, or after `wait_s` at the latest."""
 
     def announce(holder: str) -> None:
         say(f"another sync is running ({holder}): waiting up to {wait_s:.0f} s for its end")

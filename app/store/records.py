@@ -1,10 +1,10 @@
-"""Frozen records of GitHub's data, passed into and out of the store.
+"""Frozen records of GitHub's data, passed into and out of the store; and of the progress of a long run.
 
 `raw` is GitHub's JSON object, unchanged except that NUL characters and lone surrogates, which databases
 reject, become U+FFFD; offsets stay valid.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -101,3 +101,27 @@ class SyncRunRecord:
     remaining: int | None
     stored: int
     fault: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The progress of a run.
+
+    Attributes:
+        stage: releases, issues, comments, facts, fixes, comparing, file, copying, fetching or waiting.
+        done: rows or bytes so far; when waiting, seconds to wait.
+        total: what is expected, if known.
+        note: further information for the user, or empty.
+    """
+
+    stage: str
+    done: int
+    total: int | None = None
+    note: str = ""
+
+
+Report = Callable[[Progress], None]
+
+
+def quiet(_progress: Progress) -> None:
+    """Ignore progress."""

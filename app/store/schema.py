@@ -25,11 +25,7 @@ def newest_revision() -> str:
 
 
 def current_revision(store: Store) -> str | None:
-    """Return the database's schema revision, or None if it is empty.
-
-    Raises:
-        StoreError: the database cannot be read.
-    """
+    """Return the database's schema revision, or None if it is empty."""
     try:
         with store.engine.connect() as connection:
             return _revision_on(connection)
@@ -49,7 +45,6 @@ def migrate(store: Store, revision: str = "head") -> str:
 
     Raises:
         SchemaError: the database was made by a newer version of the program.
-        StoreError: the database cannot be written.
     """
     from alembic import command
     from alembic.config import Config

@@ -48,9 +48,6 @@ class Store:
 
         Args:
             changes: the kind of data whose `data_version` changes, invalidating caches; None for neither.
-
-        Raises:
-            StoreError: the database failed (locked for too long, disk full, unreachable).
         """
         try:
             with Session(writer_of(self.engine, self.write_wait_s), expire_on_commit=False) as session:
@@ -64,11 +61,7 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """Open a read-only session with one consistent snapshot of the data, taken at its first statement.
-
-        Raises:
-            StoreError: the database cannot be read.
-        """
+        """Open a read-only session with one consistent snapshot of the data, taken at its first statement."""
         info: dict[str, Any] = {_CACHE: self._cache}
         try:
             with Session(reader_of(self.engine), expire_on_commit=False, info=info) as session:
@@ -79,11 +72,7 @@ class Store:
             raise StoreError(f"the database cannot be read: {explain(error)}") from error
 
     def data_version(self, *kinds: Kind) -> bytes:
-        """Return a token that changes with every commit of data of these kinds; for cache validation.
-
-        Raises:
-            StoreError: the database cannot be read.
-        """
+        """Return a token that changes with every commit of data of these kinds; for cache validation."""
         with self.reading() as session:
             return _data_version(session, *kinds)
 
@@ -107,11 +96,7 @@ class Store:
 
 
 def open_store(database_url: str) -> Store:
-    """Open the database at this URL, without checking its schema.
-
-    Raises:
-        StoreError: see `open_engine`.
-    """
+    """Open the database at this URL (see `open_engine`), without checking its schema."""
     return Store(open_engine(database_url))
 
 

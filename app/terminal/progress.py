@@ -26,8 +26,7 @@ from rich.progress import (
 from app.terminal import say
 
 if TYPE_CHECKING:
-    from app.knowledge.indexing.batches import Progress as Stage
-    from app.store.backup.copy import CopyStep
+    from app.store.records import Progress as Stage
 
 LINE_EVERY_S = 5.0
 WAITING = "waiting"
@@ -43,7 +42,7 @@ def progress(
     console: Console | None = None,
     on_line: Callable[[str], None] | None = None,
     every_s: float = LINE_EVERY_S,
-) -> Iterator[Callable[[Stage | CopyStep], None]]:
+) -> Iterator[Callable[[Stage], None]]:
     """Yield a report function; it prints each note once, immediately.
 
     Args:
@@ -64,7 +63,7 @@ def progress(
         get_time=now,
     ) as bars:
 
-        def report(step: Stage | CopyStep) -> None:
+        def report(step: Stage) -> None:
             nonlocal last
             if step.note and step.note not in notes:
                 notes.add(step.note)

@@ -30,8 +30,8 @@ from urllib.parse import parse_qsl, urlsplit
 from sqlalchemy.orm import Session
 
 from app.errors import GitHubError, RefusedError
-from app.knowledge.indexing.batches import Progress
 from app.store.github.sync_state import find_cursor, save_cursor
+from app.store.records import Progress
 from ingest.github.client import GitHubClient, Page
 from ingest.parse import moment_of
 from ingest.sync.run import SyncRun

@@ -20,7 +20,7 @@ import structlog
 from sqlalchemy.orm import Session
 
 from app.errors import GitHubError, InputError, RefusedError
-from app.knowledge.indexing.batches import Progress, save_release_table
+from app.knowledge.indexing.batches import save_release_table
 from app.starter.card import REPO as TABLE_REPO
 from app.store.derived.weeks import DatedRelease, release_dates
 from app.store.github.releases import (
@@ -33,7 +33,7 @@ from app.store.github.releases import (
     unnamed_fixes,
 )
 from app.store.github.sync_state import find_cursor, save_cursor
-from app.store.records import ReleaseRecord
+from app.store.records import Progress, ReleaseRecord
 from ingest.github.client import Page
 from ingest.parse import release_record
 from ingest.sync.run import SyncRun, now

@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 from sqlalchemy.orm import Session
 
 from app.errors import GitHubError, InputError
-from app.knowledge.indexing.batches import Report, derive_stale
+from app.knowledge.indexing.batches import derive_stale
 from app.store.github.issues import save_comments, save_issues
 from app.store.github.sync_state import note_run
+from app.store.records import Report
 from app.store.session import Store
 from ingest.github.client import GitHubClient
 from ingest.parse import comment_record, issue_record

@@ -15,10 +15,10 @@ from functools import partial
 
 from app.errors import GitHubError
 from app.knowledge.cluster.update import withdraw
-from app.knowledge.indexing.batches import Progress, Report, quiet
 from app.store.github.issues import add_repository
 from app.store.github.presence import find_unseen, mark_gone, note_seen
 from app.store.github.sync_state import begin_run, end_run, find_cursor, save_cursor
+from app.store.records import Progress, Report, quiet
 from app.store.session import Store
 from ingest.github.client import GitHubClient
 from ingest.github.rate_limits import Wait

@@ -20,9 +20,9 @@ from multiprocessing import Pipe, Process
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from app.knowledge.indexing.batches import Progress
 from app.knowledge.operations.model_reading import read_issues
 from app.model_reader.client import ReaderClient
+from app.store.records import Progress
 from app.store.schema import migrate
 from app.store.session import open_store
 from app.train.inputs import read_rows

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from app.extract.reader import RULES_VERSION
-from app.knowledge.indexing.batches import Progress, derive_changed, derive_stale
+from app.knowledge.indexing.batches import derive_changed, derive_stale
 from app.knowledge.indexing.derive import DeriveResult
 from app.store.derived.readings import Reading, save_readings, stale_numbers
 from app.store.github.issues import add_repository, save_comments, save_issues
-from app.store.records import CommentRecord, IssueRecord
+from app.store.records import CommentRecord, IssueRecord, Progress
 from app.store.session import Store
 
 REPO = "acme/engine"

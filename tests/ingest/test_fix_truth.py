@@ -20,9 +20,10 @@ import pytest
 from packaging.version import Version
 
 from app.knowledge.fix.state import fix_states
-from app.knowledge.indexing.batches import quiet, save_release_table
+from app.knowledge.indexing.batches import save_release_table
 from app.store.derived.readings import find_facts
 from app.store.github.issues import add_repository, find_issues
+from app.store.records import quiet
 from app.store.session import Store
 from ingest.importer import import_paths
 from ingest.sync import releases

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.errors import InputError
-from app.knowledge.indexing.batches import Progress
 from app.store.github.issues import find_comments, find_issue, find_repository, numbers_of
 from app.store.github.releases import first_releases_of
+from app.store.records import Progress
 from app.store.session import Store
 from ingest.importer import (
     CHUNK_BYTES,

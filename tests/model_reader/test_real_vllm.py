@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import text
 
 from app.errors import ReaderError
-from app.knowledge.indexing.batches import Progress
 from app.knowledge.operations.model_reading import read_issues
 from app.model_reader.client import ReaderClient
+from app.store.records import Progress
 from app.store.session import Store
 from app.train.inputs import read_rows
 from ingest.importer import import_paths

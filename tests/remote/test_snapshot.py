@@ -16,8 +16,8 @@ from app.errors import ConfigError, SchemaError, ServerError, StoreError
 from app.remote import snapshot
 from app.remote.snapshot import restore_snapshot
 from app.store.backup.backup import check_backup
-from app.store.backup.copy import no_report
 from app.store.backup.snapshot import MANIFEST, PACKED, read_manifest, write_snapshot
+from app.store.records import quiet
 from app.store.session import open_store
 from tests.command import triage
 from tests.starter_base import starter_file
@@ -76,7 +76,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("ranges", [True, False])
 def test_a_download_cut_at_ten_places_comes_to_its_end(published: Path, tmp_path: Path, ranges: bool) -> None:
     with offered(published, cuts=10 if ranges else 1, ranges=ranges) as (url, starts):
-        manifest, restored = restore_snapshot(url, f"sqlite:///{tmp_path}/new/triage.db", no_report)
+        manifest, restored = restore_snapshot(url, f"sqlite:///{tmp_path}/new/triage.db", quiet)
 
     assert restored.rows["issue"] == manifest.issues > 50
     assert starts == sorted(set(starts)) or not ranges
@@ -89,7 +89,7 @@ def test_what_an_earlier_run_brought_is_not_asked_for_again(published: Path, tmp
     part = tmp_path / f".triage-snapshot-{manifest.sha256[:16]}.part"
     part.write_bytes((published / PACKED).read_bytes()[:1000])
     with offered(published) as (url, starts):
-        restore_snapshot(url, f"sqlite:///{tmp_path}/triage.db", no_report)
+        restore_snapshot(url, f"sqlite:///{tmp_path}/triage.db", quiet)
 
     assert starts == [1000]
     assert not part.exists()
@@ -106,10 +106,10 @@ def test_a_flipped_byte_or_a_newer_schema_changes_nothing(published: Path, tmp_p
     base = f"sqlite:///{tmp_path}/base/triage.db"
     with offered(bad) as (url, starts):
         with pytest.raises(StoreError, match="checksum"):
-            restore_snapshot(url, base, no_report)
+            restore_snapshot(url, base, quiet)
         (bad / MANIFEST).write_text(re.sub(r'"schema_revision": "\d+', '"schema_revision": "2999', found))
         with pytest.raises(SchemaError, match="newer version"):
-            restore_snapshot(url, base, no_report)
+            restore_snapshot(url, base, quiet)
 
     assert len(starts) == 1
     assert not any((tmp_path / "base").iterdir())
@@ -124,7 +124,7 @@ def test_an_address_that_gives_none_is_told(
 ) -> None:
     (tmp_path / "none.json").write_text("{}")
     with offered(published) as (address, _), pytest.raises(error):
-        restore_snapshot(url.format(address), f"sqlite:///{tmp_path}/triage.db", no_report)
+        restore_snapshot(url.format(address), f"sqlite:///{tmp_path}/triage.db", quiet)
 
 
 def test_the_commands_publish_and_restore(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 from rich.console import Console
 
-from app.knowledge.indexing.batches import Progress
+from app.store.records import Progress
 from app.terminal.progress import LINE_EVERY_S, progress
 
 NOTE = "GitHub's primary rate limit: going on at 12:00:00 UTC"

@@ -3,8 +3,7 @@
 What is stale is computed from the store (`stale_numbers`), so the next run completes one that was killed.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime, time
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from app.store.github.issues import (
     save_issues,
 )
 from app.store.github.releases import REVERT, TABLE, ContainmentAnswer, has_table, save_answers
-from app.store.records import CARD, IssueRecord
+from app.store.records import CARD, IssueRecord, Progress, Report, quiet
 from app.store.session import Store
 
 BATCH = 100
@@ -35,30 +34,6 @@ BATCH = 100
 AHEAD = 3 * BATCH
 """Issues read ahead while a batch is stored."""
 _ALL = 2**31 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """The progress of a run.
-
-    Attributes:
-        stage: releases, issues, comments, facts, fixes, comparing, file or waiting.
-        done: rows so far; when waiting, seconds to wait.
-        total: expected rows, if known.
-        note: further information for the user, or empty.
-    """
-
-    stage: str
-    done: int
-    total: int | None = None
-    note: str = ""
-
-
-Report = Callable[[Progress], None]
-
-
-def quiet(_progress: Progress) -> None:
-    """Ignore progress."""
 
 
 def derive_changed(store: Store, repo: str, numbers: Sequence[int], report: Report = quiet) -> DeriveResult:

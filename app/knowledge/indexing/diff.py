@@ -13,12 +13,12 @@ from typing import Any, Literal
 from app.extract.facts import Facts, Frozen
 from app.extract.reader import RULES_VERSION
 from app.extract.redact import mask_secrets
-from app.knowledge.indexing.batches import AHEAD, BATCH, Progress, Report, quiet, stored_numbers
+from app.knowledge.indexing.batches import AHEAD, BATCH, stored_numbers
 from app.knowledge.indexing.derive import read_stored
 from app.knowledge.indexing.readers import reading_apart
 from app.knowledge.markdown import render_markdown
 from app.store.derived.readings import find_kept_readings
-from app.store.records import LinkRecord
+from app.store.records import LinkRecord, Progress, Report, quiet
 from app.store.session import Store
 
 Kind = Literal["added", "removed", "changed"]

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from app.errors import NotFoundError
 from app.extract.facts import Facts
-from app.knowledge.indexing.batches import Progress, Report, quiet
 from app.model_reader.embeddings import TEXTS_MAX, Embedder
 from app.store.derived.model_outputs import (
     IssueVector,
@@ -23,6 +22,7 @@ from app.store.derived.model_outputs import (
 )
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.github.issues import find_heads, find_repository
+from app.store.records import Progress, Report, quiet
 from app.store.session import Store
 
 BATCH = 10 * TEXTS_MAX

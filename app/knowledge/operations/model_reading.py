@@ -15,7 +15,7 @@ from app.errors import NotFoundError, ReaderError
 from app.extract.facts import Frozen
 from app.extract.text.blocks import read_document
 from app.extract.text.document import IssueText
-from app.knowledge.indexing.batches import Progress, Report, derive_changed, quiet
+from app.knowledge.indexing.batches import derive_changed
 from app.knowledge.indexing.derive import find_sources, issue_text_of
 from app.model_reader.check import check_reply
 from app.model_reader.client import REPLY_TOKENS_MAX, Answer, ReaderClient
@@ -33,6 +33,7 @@ from app.store.derived.model_outputs import (
     unread_numbers,
 )
 from app.store.github.issues import find_repository
+from app.store.records import Progress, Report, quiet
 from app.store.session import Store
 
 BATCH = 50

@@ -93,11 +93,7 @@ def forget_issue(store: Store, repo: str, number: int, *, keep_out: bool) -> Non
 
 
 def kept_out(database_url: str) -> list[tuple[str, int]]:
-    """Return the issues that a database keeps out; none if the database does not exist yet.
-
-    Raises:
-        StoreError: the database cannot be read.
-    """
+    """Return the issues that a database keeps out; none if the database does not exist yet."""
     file = sqlite_file(database_url)
     if file is not None and not file.exists():
         return []

@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from app.errors import StoreError
-from app.store.backup.copy import NOT_COPIED, Report, copy_database, copy_rows, find_filled, no_report
+from app.store.backup.copy import NOT_COPIED, copy_database, copy_rows, find_filled
 from app.store.engine.sqlite_file import OWNER_ONLY, exclusive_access, opened_file, sqlite_file
+from app.store.records import Report, quiet
 from app.store.schema import current_revision, migrate
 from app.store.session import Store, open_store
 
@@ -29,7 +30,7 @@ class Restored:
     aside: Path | None
 
 
-def back_up(store: Store, path: Path, report: Report = no_report, *, force: bool = False) -> dict[str, int]:
+def back_up(store: Store, path: Path, report: Report = quiet, *, force: bool = False) -> dict[str, int]:
     """Write a backup of a database of any schema version, which may be in use.
 
     Args:
@@ -112,7 +113,7 @@ def check_backup(path: Path) -> dict[str, int]:
         }
 
 
-def restore(path: Path, url: str, report: Report = no_report, *, force: bool = False) -> Restored:
+def restore(path: Path, url: str, report: Report = quiet, *, force: bool = False) -> Restored:
     """Restore a backup: check it, migrate it to the newest schema, then replace the database with it.
 
     Args:

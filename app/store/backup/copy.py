@@ -5,8 +5,7 @@ committed only after the row count of every table has been verified: an interrup
 unchanged.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import JSON, Connection, DateTime, MetaData, Table, Text, cast, event, func, select
@@ -16,6 +15,7 @@ from app.errors import SchemaError, StoreError
 from app.store.engine.connect import collect_statistics, empty_tables, insert_rows, restart_sequences
 from app.store.engine.errors import explain
 from app.store.engine.sync_lock import sync_lock
+from app.store.records import Progress, Report, quiet
 from app.store.schema import check_current, current_revision, migrate
 from app.store.session import Store
 from app.store.tables import UtcDateTime
@@ -25,25 +25,8 @@ ROWS_PER_BATCH = 1000
 """About 20 MiB of issues with their raw JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class CopyStep:
-    """Progress of a copy, in rows or in pages of a file."""
-
-    done: int
-    total: int
-    stage: str = "copying"
-    note: str = ""
-
-
-Report = Callable[[CopyStep], None]
-
-
-def no_report(_step: CopyStep) -> None:
-    """Ignore progress."""
-
-
 def copy_database(
-    source: Store, target: Store, report: Report = no_report, *, replacing: bool = False
+    source: Store, target: Store, report: Report = quiet, *, replacing: bool = False
 ) -> dict[str, int]:
     """Copy all rows into an empty database, creating its schema if it has none.
 
@@ -76,7 +59,7 @@ def _check_schema(store: Store, name: str) -> None:
 
 
 def copy_rows(
-    source: Store, target: Store, report: Report = no_report, *, replacing: bool = False
+    source: Store, target: Store, report: Report = quiet, *, replacing: bool = False
 ) -> dict[str, int]:
     """Like `copy_database`, without schema checks or lock: both must have the same schema."""
     with source.reading() as reading, target.unit_of_work(changes=None) as writing:
@@ -92,7 +75,7 @@ def copy_rows(
             for rows in _read_rows(old, table):
                 insert_rows(new, table.name, table.columns.keys(), rows)
                 done += len(rows)
-                report(CopyStep(done, sum(wanted.values())))
+                report(Progress("copying", done, sum(wanted.values())))
         restart_sequences(new, names)
         collect_statistics(new, names)
         for name, rows_found in count_rows(new, tables).items():

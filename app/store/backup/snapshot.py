@@ -16,8 +16,8 @@ from pydantic import Field, ValidationError
 from app.errors import SchemaError, StoreError
 from app.extract.facts import Frozen
 from app.store.backup.backup import back_up
-from app.store.backup.copy import Report, no_report
 from app.store.engine.sqlite_file import opened_file
+from app.store.records import Report, quiet
 from app.store.schema import check_current, known_revisions, newest_revision
 from app.store.session import Store
 
@@ -47,7 +47,7 @@ class Manifest(Frozen):
     repositories: tuple[str, ...]
 
 
-def write_snapshot(store: Store, target: Path, *, rules: str, report: Report = no_report) -> Manifest:
+def write_snapshot(store: Store, target: Path, *, rules: str, report: Report = quiet) -> Manifest:
     """Write a snapshot of a database, which may be in use, and then its manifest.
 
     Args:

@@ -66,9 +66,6 @@ def sync_lock(
 
     Args:
         on_wait: called once with the holder's name, before waiting.
-
-    Raises:
-        StoreError: the database cannot be used.
     """
     release = _take(engine, purpose)
     if release is None and wait_s > 0:
@@ -86,11 +83,7 @@ def sync_lock(
 
 
 def sync_holder(engine: Engine) -> str | None:
-    """Return the process that is syncing this database, such as "process 12 on host", or None.
-
-    Raises:
-        StoreError: the database cannot be used.
-    """
+    """Return the process that is syncing this database, such as "process 12 on host", or None."""
     with _as_store_error():
         if is_sqlite(engine):
             return _find_file_holder(engine.url.database)

@@ -10,13 +10,12 @@ import httpx
 import pytest
 
 import ingest.sync.lists
-from app.knowledge.indexing.batches import Progress
 from app.store.derived.readings import links_from
 from app.store.github.issues import find_comments, find_issue, numbers_of, save_issues
 from app.store.github.presence import mark_gone
 from app.store.github.releases import first_releases_of
 from app.store.github.sync_state import find_cursor, last_runs
-from app.store.records import IssueRecord
+from app.store.records import IssueRecord, Progress
 from app.store.session import Store
 from ingest.one_issue import fetch_issue
 from ingest.sync.run import SyncResult

@@ -19,11 +19,9 @@ from app.extract.reader import RULES_VERSION, IssueReading, read_issue
 from app.extract.text.document import IssueText
 from app.knowledge.indexing import derive, readers
 from app.knowledge.indexing.batches import (
-    Progress,
     derive_changed,
     derive_stale,
     load_starter_set,
-    quiet,
     rederive_all,
     stored_numbers,
 )
@@ -41,7 +39,7 @@ from app.store.github.issues import (
     save_issues,
 )
 from app.store.github.releases import first_releases_of
-from app.store.records import CommentRecord, IssueRecord, LinkRecord
+from app.store.records import CommentRecord, IssueRecord, LinkRecord, Progress, quiet
 from app.store.session import Store
 from app.store.tables import metadata
 from tests.knowledge.conftest import Keep

@@ -17,11 +17,12 @@ from sqlalchemy import text
 from structlog.testing import capture_logs
 
 from app.knowledge.indexing import batches, readers
-from app.knowledge.indexing.batches import quiet, rederive_all
+from app.knowledge.indexing.batches import rederive_all
 from app.knowledge.indexing.derive import Source, find_sources, read_stored
 from app.knowledge.indexing.diff import diff_all
 from app.knowledge.indexing.readers import reading_apart
 from app.store.github.issues import add_repository, save_comments, save_issues
+from app.store.records import quiet
 from app.store.schema import migrate
 from app.store.session import Store, open_store
 from tests.knowledge.conftest import Keep

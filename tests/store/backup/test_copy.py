@@ -10,9 +10,10 @@ from sqlalchemy import text
 
 from app.errors import SchemaError, StoreError
 from app.store.backup import copy as copying
-from app.store.backup.copy import CopyStep, copy_database, find_filled
+from app.store.backup.copy import copy_database, find_filled
 from app.store.engine.sync_lock import sync_lock
 from app.store.github.issues import add_repository, find_issue, save_issues
+from app.store.records import Progress
 from app.store.schema import current_revision, migrate, newest_revision
 from app.store.session import Store, open_store
 from tests.samples import an_issue
@@ -142,7 +143,7 @@ def test_a_copy_that_is_stopped_leaves_the_target_empty(store: Store, target: St
     fill(store)
     steps = 0
 
-    def stop(_step: CopyStep) -> None:
+    def stop(_step: Progress) -> None:
         nonlocal steps
         steps += 1
         if steps == 4:
@@ -175,7 +176,7 @@ def test_writers_go_on_while_their_base_is_copied_as_it_was(store: Store, target
     fill(store)
     before, written = contents(store), 0
 
-    def write(step: CopyStep) -> None:
+    def write(step: Progress) -> None:
         nonlocal written
         if step.done < step.total:
             written += 1
