@@ -67,7 +67,16 @@ _PATH_VERSION = pattern(
 _BETWEEN = r"[_-]?(?:(?:\d[\w.]*|it|chat)[_-])?"
 """Allowed between two words of a name in its longer spelling: a size or a date."""
 _NO_ORGS = frozenset(_LIST["no_orgs"])
+_STATED = pattern(
+    r"(?mi)^[ \t]*(?:[-*•+|]|\d[.)])?[ \t|]*[*`_]*(?:base |draft |target |served )?models?"
+    r"(?: name| id| used| path)?[*`_]*[ \t]*[:|：=][ \t*`\[]*([^\s`*|,(（\]]+)"
+)
+_LOADED = pattern(
+    r"(?:Starting to load model|Loading model(?: weights)? from|Loading weights from) "
+    r"([^\s,]+?)(?:\.\.\.|,|\s|$)"
+)
 _ADAPTER = pattern(r"^[\w.\-]+=([A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*[A-Za-z0-9])/?$")
+_PROCESSOR = pattern(r"^(?:\d+(?:st|nd|rd|th)?$|Intel|AMD|Neoverse|EPYC|Xeon)", ignore_case=True)
 _EXAMPLE = pattern(_LIST["example"]["before"], ignore_case=True)
 _PARSER_OF = pattern(_LIST["parser"]["after"], ignore_case=True)
 _PARSER = pattern(_LIST["parser"]["before"], ignore_case=True)
@@ -100,6 +109,7 @@ def find_models(document: Document, settings: Sequence[Setting]) -> tuple[Eviden
     asked: tuple[tuple[str, Callable[[], Iterable[_Named]]], ...] = (
         ("title", lambda: (item for item in titled if not is_bare(item[0]))),
         ("served_name", lambda: (item for item in by_name if any(find_names(item[0])))),
+        ("stated", lambda: _from_lines(document)),
         ("prose", lambda: (item for item in _in_prose(document) if has_size(item[0]))),
         ("served_name", lambda: by_name),
         ("path", lambda: weak),
@@ -203,6 +213,24 @@ def _served_names(settings: Sequence[Setting]) -> Iterator[_Named]:
             if named and _is_value(named[0], setting):
                 source, start, _ = setting.span
                 yield named[0], (source, start + named[1], start + named[1] + len(named[0]))
+
+
+def _from_lines(document: Document) -> Iterator[_Named]:
+    """Yield models from lines such as "Model: X" and from "Loading model …" in logs."""
+    for block in document.blocks:
+        text = block.text[:200_000]
+        if block.kind != "code" and "odel" in text:
+            matches = list(_STATED.finditer(text))
+        elif (block.kind == "code" and "oading " in text) or "to load model" in text:
+            matches = list(_LOADED.finditer(text))
+        else:
+            continue
+        for match in matches:
+            value = match.group(1).strip("\"'")
+            named = None if _PROCESSOR.match(value) else name_in(value)
+            if named and any(char.isdigit() for char in named[0]):
+                at = block.start + block.text.find(named[0], match.start(1))
+                yield named[0], (block.source, at, at + len(named[0]))
 
 
 @lru_cache(maxsize=2)
