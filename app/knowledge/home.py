@@ -3,25 +3,21 @@
 "This week" means the seven days up to the newest stored issue, so that old data shows its own last week.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
 
 from app.extract.facts import Frozen
-from app.extract.versions import Version, is_same, ordered
+from app.extract.versions import is_same, ordered
 from app.knowledge.cluster.timeline import WEEKS_BEFORE, cluster_fields, growths
 from app.knowledge.digest.week import DigestIssue, FixNews, fixed_in, issue_fields, whole_week
 from app.knowledge.iso_week import IsoWeek
+from app.knowledge.possible_versions import REPORTED
 from app.knowledge.version.issues import load_failures
-from app.knowledge.version.regressions import basis_of, standing_of
-from app.store.derived.facts import (
-    find_estimated_dates,
-    known_values,
-    numbers_by_value,
-    numbers_with,
-)
+from app.knowledge.version.regressions import basis_of, numbers_naming, standing_of
+from app.store.derived.facts import find_estimated_dates, often_stated
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.weeks import Opened, opened_between, opened_span, release_dates
 from app.store.github.issues import find_heads, find_repository
@@ -33,7 +29,7 @@ TRENDING, NEW, CHANGES = 5, 6, 4
 REPORTS_MIN = 2
 """Fewest recent reports of a trending failure."""
 MENTIONS_MIN = 3
-_REPORTED, _BEGAN = "versions.vllm", "regression.first_failing"
+_BEGAN = "regression.first_failing"
 
 
 class TrendingCluster(Frozen):
@@ -157,12 +153,8 @@ def _release(session: Session, repo_id: int, repo: str) -> ReleaseNews | None:
 
 def _newest_named(session: Session, repo_id: int) -> str | None:
     """Return the newest full release reported by at least `MENTIONS_MIN` issues; fewer may be mistakes."""
-    named: dict[Version, set[int]] = defaultdict(set)
-    for _, text, numbers in numbers_by_value(session, repo_id, [_REPORTED]):
-        version = ordered(text)
-        if version is not None and not version.is_prerelease:
-            named[version].update(numbers.tolist())
-    newest = max((key for key, numbers in named.items() if len(numbers) >= MENTIONS_MIN), default=None)
+    named = map(ordered, often_stated(session, repo_id, REPORTED, MENTIONS_MIN))
+    newest = max((one for one in named if one is not None and not one.is_prerelease), default=None)
     if newest is None:
         return None
     return str(newest) if len(newest.release) > 2 else f"{newest}.0"
@@ -170,8 +162,8 @@ def _newest_named(session: Session, repo_id: int) -> str | None:
 
 def _failing(session: Session, repo_id: int, repo: str, version: str) -> list[ReleaseFailure]:
     """Return the unfixed failures reported in a version: those first bad in it first, then by weight."""
-    began = _naming(session, repo_id, _BEGAN, version)
-    numbers = began | _naming(session, repo_id, _REPORTED, version)
+    began = numbers_naming(session, repo_id, _BEGAN, version)
+    numbers = began | numbers_naming(session, repo_id, REPORTED, version)
     issues = [
         one
         for one in load_failures(session, repo_id, repo, numbers, version)
@@ -185,9 +177,3 @@ def _failing(session: Session, repo_id: int, repo: str, version: str) -> list[Re
         )
         for one in issues
     ]
-
-
-def _naming(session: Session, repo_id: int, field: str, version: str) -> set[int]:
-    """Return the issues with this version in a field, in any spelling."""
-    spellings = [text for text in known_values(session, field) if is_same(text, version)]
-    return set(numbers_with(session, repo_id, field, spellings)) if spellings else set()

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Literal
 
 from pydantic import Field
+from sqlalchemy.orm import Session
 
 from app.extract.facts import Frozen, Regression
 from app.extract.redact import mask_secrets
@@ -222,8 +223,7 @@ def known_issues(
         repo_id = find_repository(session, repo)
         if is_vllm(repo):
             check_possible(session, repo_id, "version", version)
-        keys = [key for key in known_values(session, REPORTED) if is_same(key, version)]
-        reported = set(numbers_with(session, repo_id, REPORTED, keys))
+        reported = numbers_naming(session, repo_id, REPORTED, version)
         ranges = stated_regressions(session, repo_id)
         bases: dict[int, Basis] = {}
         for number in reported | ranges.keys():
@@ -267,6 +267,12 @@ def known_issues(
         began=began,
         closed=0 if closed else ended,
     )
+
+
+def numbers_naming(session: Session, repo_id: int, field: str, version: str) -> set[int]:
+    """Return the issues with this version in a field, in any spelling."""
+    spellings = [text for text in known_values(session, field) if is_same(text, version)]
+    return set(numbers_with(session, repo_id, field, spellings))
 
 
 def basis_of(span: Regression | None, version: str, is_reported: bool) -> Basis | None:
