@@ -54,6 +54,8 @@ _PLATFORMS = {
     "Ascend": r"(?i)\bascend\b|\bnpu\b",
     "Neuron": r"(?i)\bneuron\b|trainium|inferentia",
 }
+_CUDA_ERROR = pattern(r"(?i)\bcuda (?:driver |runtime )?error\b|\bcudaError\w+|\bCUBLAS_STATUS_\w+")
+"""An error that NVIDIA's libraries report; AMD's have names of their own."""
 _WORKSTATION = pattern(r"(?i)RTX|GeForce|^A(?:2|10|10G|16|40)$")
 _OPTION = pattern(r"(--[a-z][a-z_-]+[a-z])(?:[ =]([\w.]+))?")
 _UNSET = pattern(
@@ -119,6 +121,7 @@ UNKNOWNS_MAX = 2
 """Maximum number of unknowns in a failure that still counts as near."""
 _HARDWARE_KINDS = frozenset({"crash", "oom", "slowdown", "hang", "wrong_output"})
 _KINDS_WITHOUT_ERROR = frozenset({"wrong_output", "slowdown", "hang"})
+_KINDS_WITH_ERROR = frozenset({"crash", "exception", "oom", "install"})
 _RESPONSE_FORMAT = pattern(
     r"(?i)stream|completions?\b|\bfields?\b|response|\bAPI\b|parser|template|\busage\b|finish_reason|metric|\blogs?\b"
     r"|endpoint|tokeni[sz]er|\bjson\b|\bdelta\b"
@@ -167,7 +170,9 @@ def fit(stack: Stack, case: FailureCase, *, is_in_form: bool = False) -> Fit:
     missing = "the report does not say what it depends on" if signs else "nothing in it names your stack"
     is_near = weight > MODEL
     if is_like:
-        if case.facts.error or strong or case.facts.failure_kind in _KINDS_WITHOUT_ERROR:
+        # What merely stops with the stack's model or feature may stop for any reason.
+        is_named = strong and (is_bounded(case) or case.facts.failure_kind not in _KINDS_WITH_ERROR)
+        if case.facts.error or case.facts.failure_kind in _KINDS_WITHOUT_ERROR or is_named:
             return Fit("yes", reasons, weight)
         missing = "its error is not known"
     return _unknown([Fit("unknown", missing)], reasons, weight, is_near=is_near)
@@ -278,6 +283,8 @@ def _platform(stack: Stack, case: FailureCase) -> Fit | None:
     theirs |= {_LABELS[label] for label in case.labels if label in _LABELS}
     theirs |= {vendor_of(gpu) for gpu in case.titled_gpus}
     theirs |= {name for mark, name in _BUILDS.items() if mark in case.facts.versions.get("vllm", "")}
+    if not theirs and case.facts.error and _CUDA_ERROR.search(case.facts.error.line):
+        theirs = {"NVIDIA"}
     if not stack.gpu:
         other = sorted(theirs - {"NVIDIA"})
         return Fit("unknown", f"it is of {' and '.join(other)}: your GPU is not known") if other else None

@@ -18,7 +18,8 @@ from app.extract.fields.settings import normalise_name, read_settings
 from app.extract.rules.patterns import pattern, pattern_set
 from app.extract.text.blocks import read_log_document
 from app.extract.versions import is_before
-from app.knowledge.stack.stack import Stack
+from app.knowledge.diagnosis.quoted_advice import advice_data
+from app.knowledge.stack.stack import IRRELEVANT_OPTIONS, Stack
 from app.knowledge.stack.standing import STRONG, Fit
 from app.match.search.agreement import families_named
 
@@ -79,6 +80,13 @@ _NOT_OF_THE_RUN = pattern(
 _OBJECT = pattern(
     r"\b((?:speculative|kv_transfer|compilation)_config)['\"]?\s{0,2}[=:]\s{0,2}(\{[^\n]{0,200})"
 )
+
+_CODE = pattern(
+    r"(?s:```.*?(?:```|\z))|(?m:^\s*--?\w[^\n]*$)"
+    r"|\b(?:vllm (?:serve|bench)|python3? -m|docker (?:run|compose))\b(?:[^\n]*\\\s*\n)*[^\n]*"
+)
+"""In a text: code blocks, commands and the options below one."""
+_OPTION_IN_PROSE = pattern(r"(?:^|[\s(`'\"])--([a-z][a-z_-]+[a-z])\b")
 
 
 @lru_cache(maxsize=1)
@@ -231,6 +239,7 @@ def differences_of_run(
             reason = f"the report speaks of {row['name']}: it matters if yours has that"
             yield from _possibly_missing(stack, row, reason)
     yield from _stated_conditions(title, text, features)
+    yield from _options_in_prose(given, text, tried)
     mine = (stack.args or "").lower().replace("-", "_")
     error = facts.error.line if facts.error else ""
     for name in chain(_NAMED_SETTING.findall(title), _PARAMETER.findall(title)):
@@ -279,6 +288,16 @@ def _stated_conditions(title: str, text: str, features: Collection[dict[str, Any
             said.setdefault("the report", found[0])
     for place, clause in said.items():
         yield Fit("unknown", f"{place} says \u201c{clause}\u201d: it matters if that is so for you")
+
+
+def _options_in_prose(given: Mapping[str, str], text: str, tried: str) -> Iterator[Fit]:
+    """Yield the first option that the report discusses, and that the stack does not set."""
+    known = frozenset(advice_data()["flags"]["names"].split()) - IRRELEVANT_OPTIONS
+    for written in _OPTION_IN_PROSE.findall(_CODE.sub(" ", text)):
+        name = normalise_name(written)
+        if name.removeprefix("no-") in known and name not in given and written not in tried:
+            yield Fit("unknown", f"the report speaks of --{name}: it matters if yours sets it")
+            return
 
 
 def _parsers(given: Mapping[str, str], named: Collection[str], settings: Mapping[str, str]) -> Iterator[Fit]:

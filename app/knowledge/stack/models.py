@@ -10,7 +10,7 @@ from app.match.search.agreement import families_named, lines_named, model_family
 
 _VARIANT = re.compile(
     r"(?i)\b(VL|omni|coder|next|embedding|reranker|audio|math|vision|scout|maverick|distill|ocr|asr|flash|air|"
-    r"speciale|guard|nano|lite|mini|super|ultra|thinking|nemo|text-only|tiny|small|medium|large|base|E[24]B)\b|(?<=\d)(V)\b"
+    r"speciale|terminus|1M|guard|nano|lite|mini|super|ultra|thinking|nemo|text-only|tiny|small|medium|large|base|E[24]B)\b|(?<=\d)(V)\b"
 )
 _GENERATION = re.compile(r"(?i)(?<![\d.])(\d{1,2}(?:\.\d{1,2})?)(?![\d.]|b\b|bit)")
 _MONTH = re.compile(r"-(2[3-9](?:0[1-9]|1[0-2]))(?!\d)")

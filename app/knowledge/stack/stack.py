@@ -26,7 +26,7 @@ from app.match.search.agreement import model_family, model_line
 MAX_CHARS = 600
 PARTS = ("vllm", "gpu", "model", "args")
 _SEPARATOR = "~"
-_IRRELEVANT = frozenset(
+IRRELEVANT_OPTIONS = frozenset(
     {"model", "m", "host", "port", "api-key", "served-model-name", "uds", "root-path", "chat-template", "u"}
     | {"ssl-keyfile", "ssl-certfile", "download-dir", "uvicorn-log-level", "tokenizer", "api-server-count"}
 )
@@ -167,7 +167,9 @@ def _is_relevant(piece: Piece) -> bool:
     is_long = (
         piece.text.startswith("--") or normalise_name(piece.text.split()[0]) != piece.text[1:].split()[0]
     )
-    return is_long and piece.name not in _IRRELEVANT and "█" not in piece.text and "<" not in piece.text
+    return (
+        is_long and piece.name not in IRRELEVANT_OPTIONS and "█" not in piece.text and "<" not in piece.text
+    )
 
 
 def stack_words(stack: Stack) -> Iterator[tuple[str, str]]:

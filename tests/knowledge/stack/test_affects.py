@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.extract.facts import Workaround
+from app.extract.facts import ErrorFact, Workaround
 from app.knowledge.stack.affects import fit, refine_fit, vendor_of
 from app.knowledge.stack.stack import Stack, parse_stack
 from app.knowledge.stack.standing import Affects, FailureCase, combine_answers, standing
@@ -454,3 +454,71 @@ def test_several_gpus_of_a_run_decide_where_kernels_may() -> None:
         given = case(title, models=ALIKE)
         run = refine_fit(stack, given, "vllm serve x --tensor-parallel-size 8", fit(stack, given))
         assert run.answer == answer, (title, run)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("It fails as soon as images are pruned (--video-pruning-rate above 0).", "--video-pruning-rate"),
+        ("It fails as soon as images are pruned (`--video_pruning_rate`).", "--video-pruning-rate"),
+        ("Started with --no-enable-prefix-caching, it gives nothing.", "--no-enable-prefix-caching"),
+        ("Here --enable-lora is on.", None),
+        ("The bench has --fancy-plots.", None),
+        ("It listens on --port 9000.", None),
+        ("```\nvllm serve m --enforce-eager\n```", None),
+        ("vllm serve m \\\n  --seed 4", None),
+    ],
+)
+def test_an_option_that_the_report_discusses_must_be_the_stack_s(text: str, reason: str | None) -> None:
+    given = case("LoRA fails", models=ALIKE)
+    found = refine_fit(mine(), given, text, fit(mine(), given))
+    assert (found.answer == "yes") == (reason is None), found
+    assert reason is None or reason in found.reason
+
+
+_TRIED = Workaround(kind="flag", action="pass --enforce-eager", outcome="works")
+
+
+def test_an_option_that_was_tried_is_no_condition() -> None:
+    given = case("LoRA fails", models=ALIKE)
+    tried = given.facts.model_copy(update={"workarounds": (_TRIED,)})
+    text = "With --enforce-eager the same model runs."
+    found = refine_fit(mine(), replace(given, facts=tried), text, fit(mine(), given))
+    assert "--enforce-eager" not in found.reason
+
+
+@pytest.mark.parametrize(("kind", "answer"), [("crash", "unknown"), ("oom", "unknown"), ("other", "yes")])
+def test_a_failure_that_stops_without_a_known_error_may_have_any_cause(kind: str, answer: str) -> None:
+    given = case("LoRA fails", kind=kind, error=None, models=ALIKE, gpus=("H100",))
+    assert fit(mine(), given).answer == answer
+    assert (
+        fit(mine(), replace(given, facts=given.facts.model_copy(update={"regression": SPAN}))).answer == "yes"
+    )
+
+
+def test_servers_side_by_side_are_a_condition() -> None:
+    given = case("LoRA fails", models=ALIKE)
+    for text in ("I launch multiple models with two ports.", "It fails when running two instances here."):
+        found = refine_fit(mine(), given, text, fit(mine(), given))
+        assert "several servers" in found.reason, found
+
+
+@pytest.mark.parametrize(
+    ("args", "answer"), [("--tensor-parallel-size 2", "yes"), ("--pipeline-parallel-size 2", "no")]
+)
+def test_tensor_parallelism_is_none_of_the_other_kinds(args: str, answer: str) -> None:
+    given = case("Qwen3-30B-A3B fails with tensor parallel", titled_models=ALIKE, models=ALIKE, span=SPAN)
+    assert fit(mine(f"0.21.0~H100~Qwen/Qwen3-30B-A3B~{args}"), given).answer == answer
+
+
+def test_checkpoints_for_long_contexts_are_others() -> None:
+    given = case("Qwen2.5 1M fails", models=("Qwen2.5-7B-Instruct-1M",), span=SPAN)
+    assert fit(mine("0.21.0~H100~Qwen/Qwen2.5-7B-Instruct~"), given).answer != "yes"
+    assert fit(mine("0.21.0~H100~Qwen/Qwen2.5-7B-Instruct-1M~"), given).answer == "yes"
+
+
+@pytest.mark.parametrize(("gpu", "answer"), [("H100", "unknown"), ("MI300X", "no")])
+def test_an_error_of_nvidia_s_libraries_is_none_of_other_vendors(gpu: str, answer: str) -> None:
+    error = ErrorFact(type="RuntimeError", message="CUDA driver error: invalid argument")
+    given = case("LoRA fails", models=ALIKE, span=SPAN, error=error)
+    assert fit(mine(f"0.21.0~{gpu}~Qwen/Qwen3-30B-A3B~--enable-lora"), given).answer == answer
