@@ -171,8 +171,9 @@ def fit(stack: Stack, case: FailureCase, *, is_in_form: bool = False) -> Fit:
     is_near = weight > MODEL
     if is_like:
         # What merely stops with the stack's model or feature may stop for any reason.
-        is_named = strong and (is_bounded(case) or case.facts.failure_kind not in _KINDS_WITH_ERROR)
-        if case.facts.error or case.facts.failure_kind in _KINDS_WITHOUT_ERROR or is_named:
+        kind = case.facts.failure_kind
+        is_told = kind not in _KINDS_WITH_ERROR or is_bounded(case)
+        if case.facts.error or kind in _KINDS_WITHOUT_ERROR or (strong and is_told):
             return Fit("yes", reasons, weight)
         missing = "its error is not known"
     return _unknown([Fit("unknown", missing)], reasons, weight, is_near=is_near)
