@@ -32,6 +32,8 @@ MAX_SETTINGS = 4_000
 _LIST = load("commands")
 _ALIASES: dict[str, str] = _LIST["aliases"]
 _SWITCHES = frozenset(_LIST["switches"]["names"])
+KNOWN_OPTIONS: tuple[str, ...] = tuple(_LIST["options"]["names"].split())
+"""The options of `vllm serve`."""
 _FLAG = pattern(r"(?:^|[^\w.\-])(?:--([A-Za-z][A-Za-z0-9_.\-]*)|-(tp|pp|dp|dcp|pcp|q|sc|ac|cc)\b)")
 _KEY = pattern(
     r"(?:^|[^\w.\-])[\"'`]?(" + "|".join(_LIST["keys"]["names"]) + r")\b[\"'`]?(?:[ \t]?[=:][ \t]?)(\S)"

@@ -15,6 +15,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from app.extract.fields.launch import Launch
+from app.extract.fields.settings import KNOWN_OPTIONS
 from app.extract.reader import LogReading
 from app.extract.rules.patterns import pattern
 from app.knowledge.diagnosis.error_text import (
@@ -188,20 +189,19 @@ def _correct_flag(text: str) -> NextStep | None:
     if not flags:
         return None
     given = flags[0].partition("=")[0]
-    known = advice_data()["flags"]["names"].split()
     name = given[2:].replace("_", "-")
-    if name in known:
+    if name in KNOWN_OPTIONS:
         return NextStep(
             text=f"{given} is a flag of vLLM 0.33: the release that runs is another one; ask it for its own.",
             command="vllm --version; vllm serve --help=all | grep -e " + f"--{name}",
         )
     opposite = f"enable-{name.removeprefix('disable-').removeprefix('no-')}"
-    if opposite != f"enable-{name}" and opposite in known:
+    if opposite != f"enable-{name}" and opposite in KNOWN_OPTIONS:
         return NextStep(
             text=f"{given} is no flag of this release: leave it out. "
             f"--{opposite} switches on what it switched off."
         )
-    meant = _nearest(name, known, MIN_FLAG_SIMILARITY)
+    meant = _nearest(name, KNOWN_OPTIONS, MIN_FLAG_SIMILARITY)
     if meant is None:
         return None
     return NextStep(
@@ -270,4 +270,4 @@ def _command_in(quote: str) -> str:
 def _flag(field: str) -> str | None:
     """Return the flag of `vllm serve` that sets a configuration field; None if there is none."""
     name = field.replace("_", "-")
-    return f"--{name}" if name in advice_data()["flags"]["names"].split() else None
+    return f"--{name}" if name in KNOWN_OPTIONS else None

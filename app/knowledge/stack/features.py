@@ -14,11 +14,10 @@ from typing import Any
 
 from app.extract.facts import Facts
 from app.extract.fields.gpu_names import find_mentions
-from app.extract.fields.settings import normalise_name, read_settings
+from app.extract.fields.settings import KNOWN_OPTIONS, normalise_name, read_settings
 from app.extract.rules.patterns import pattern, pattern_set
 from app.extract.text.blocks import read_log_document
 from app.extract.versions import is_before
-from app.knowledge.diagnosis.quoted_advice import advice_data
 from app.knowledge.stack.stack import IRRELEVANT_OPTIONS, Stack
 from app.knowledge.stack.standing import STRONG, Fit
 from app.match.search.agreement import families_named
@@ -292,7 +291,7 @@ def _stated_conditions(title: str, text: str, features: Collection[dict[str, Any
 
 def _options_in_prose(given: Mapping[str, str], text: str, tried: str) -> Iterator[Fit]:
     """Yield the first option that the report discusses, and that the stack does not set."""
-    known = frozenset(advice_data()["flags"]["names"].split()) - IRRELEVANT_OPTIONS
+    known = frozenset(KNOWN_OPTIONS) - IRRELEVANT_OPTIONS
     for written in _OPTION_IN_PROSE.findall(_CODE.sub(" ", text)):
         name = normalise_name(written)
         if name.removeprefix("no-") in known and name not in given and written not in tried:

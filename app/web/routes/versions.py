@@ -8,8 +8,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import AfterValidator, Field
 
 from app.errors import InputError
+from app.extract.fields.settings import KNOWN_OPTIONS
 from app.extract.versions import can_be_version, is_same, ordered
-from app.knowledge.diagnosis.quoted_advice import advice_data
 from app.knowledge.freshness import release_names
 from app.knowledge.stack.stack import doubtful_parts, make_stack
 from app.knowledge.stack.standing import Affects
@@ -222,7 +222,7 @@ def stack_page(
         lines=found.lines[:AFFECTING_LISTED],
         total=len(found.lines),
         unsure=len(found.numbers.get("unsure", ())),
-        doubts=tuple(doubtful_parts(stack, advice_data()["flags"]["names"].split())) if stack else (),
+        doubts=tuple(doubtful_parts(stack, KNOWN_OPTIONS)) if stack else (),
         json_address=context.address("/api/v1/issues"),
     )
 
