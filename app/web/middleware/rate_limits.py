@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import structlog
@@ -61,13 +62,35 @@ class Rate:
 
 
 class RateWindows:
-    """Fixed-window counters by key, each window opened by its first hit; based on the monotonic clock."""
+    """Fixed-window counters by key, each window opened by its first hit; based on the monotonic clock.
 
-    def __init__(self) -> None:
+    Args:
+        storage: shared by all processes; while it cannot be reached, this process counts for itself.
+    """
+
+    def __init__(self, storage: Storage | None = None) -> None:
         self._open: dict[tuple[str, ...], tuple[float, int]] = {}
+        self._shared = FixedWindowRateLimiter(storage) if storage else None
+        self._retry_at = 0.0
 
-    def hit(self, rate: Rate, *key: str) -> tuple[int, int]:
+    async def hit(self, rate: Rate, *key: str) -> tuple[int, int]:
         """Count a request. Return how many remain (-1 if over the limit), and seconds until the reset."""
+        if self._shared is None or time.monotonic() < self._retry_at:
+            return self.count(rate, *key)
+        item = RateLimitItemPerSecond(rate.amount, rate.span_s, namespace="triage")
+        try:
+            is_free = await self._shared.hit(item, *key)
+            stats = await self._shared.get_window_stats(item, *key)
+        except StorageError as error:
+            self._retry_at = time.monotonic() + STORAGE_RETRY_S
+            _LOG.warning(
+                "limits_counted_alone", fault=type(error.storage_error).__name__, retry_s=STORAGE_RETRY_S
+            )
+            return self.count(rate, *key)
+        return stats.remaining if is_free else -1, max(1, math.ceil(stats.reset_time - time.time()))
+
+    def count(self, rate: Rate, *key: str) -> tuple[int, int]:
+        """Like `hit`, in this process alone."""
         name, now = (str(rate.span_s), *key), time.monotonic()
         ends_at, hits = self._open.get(name, (now, 0))
         if ends_at <= now:
@@ -78,31 +101,6 @@ class RateWindows:
             ends_at, hits = now + rate.span_s, 0
         self._open[name] = ends_at, min(hits + 1, rate.amount)
         return rate.amount - hits - 1, max(1, math.ceil(ends_at - now))
-
-
-class SharedWindows:
-    """Counters in a storage shared by all processes; local counters while it cannot be reached."""
-
-    def __init__(self, storage: Storage) -> None:
-        self._limiter = FixedWindowRateLimiter(storage)
-        self._own = RateWindows()
-        self._retry_at = 0.0
-
-    async def hit(self, rate: Rate, *key: str) -> tuple[int, int]:
-        """Count a request, see `RateWindows.hit`."""
-        if time.monotonic() < self._retry_at:
-            return self._own.hit(rate, *key)
-        item = RateLimitItemPerSecond(rate.amount, rate.span_s, namespace="triage")
-        try:
-            is_free = await self._limiter.hit(item, *key)
-            stats = await self._limiter.get_window_stats(item, *key)
-        except StorageError as error:
-            self._retry_at = time.monotonic() + STORAGE_RETRY_S
-            _LOG.warning(
-                "limits_counted_alone", fault=type(error.storage_error).__name__, retry_s=STORAGE_RETRY_S
-            )
-            return self._own.hit(rate, *key)
-        return stats.remaining if is_free else -1, max(1, math.ceil(stats.reset_time - time.time()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +129,7 @@ class LimitRequests:
             Holder(key.name, _digest(key.key.get_secret_value().encode()), Rate.parse(key.rate))
             for key in keys
         )
-        self._windows = RateWindows()
-        self._shared = _shared_windows(shared.get_secret_value()) if shared else None
+        self._windows = RateWindows(_storage_at(shared.get_secret_value()) if shared else None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Call the app with rate-limit headers on its response, or reject the request."""
@@ -149,12 +146,7 @@ class LimitRequests:
             await app(scope, receive, send)
             return
         policy, key, rate = asker
-
-        async def hit() -> tuple[int, int]:
-            if self._shared:
-                return await self._shared.hit(rate, policy, key)
-            return self._windows.hit(rate, policy, key)
-
+        hit = partial(self._windows.hit, rate, policy, key)
         scope.setdefault("state", {})[_HIT] = hit
         left, wait_s = await hit()
         headers = {
@@ -225,9 +217,9 @@ async def _refuse_key(scope: Scope, receive: Receive, send: Send) -> None:
     await answer_problem(Request(scope), 401, detail, headers=headers)(scope, receive, send)
 
 
-def _shared_windows(address: str) -> SharedWindows:
+def _storage_at(address: str) -> Storage:
     try:
-        storage = RedisStorage(
+        return RedisStorage(
             f"async+{address}",
             wrap_exceptions=True,
             implementation="redispy",
@@ -236,7 +228,6 @@ def _shared_windows(address: str) -> SharedWindows:
         )
     except ConfigurationError:
         raise ConfigError("TRIAGE_REDIS_URL needs the extra: pip install 'vllm-triage[redis]'") from None
-    return SharedWindows(storage)
 
 
 def _digest(key: bytes) -> bytes:

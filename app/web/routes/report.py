@@ -69,7 +69,7 @@ class Fetcher:
             raise RateLimitError("Another issue is being fetched just now. Try again in a few seconds.")
         try:
             for rate in self._rates:
-                left, wait_s = self._windows.hit(rate)
+                left, wait_s = self._windows.count(rate)
                 if left < 0:
                     raise RateLimitError(
                         f"This server fetches at most {rate.amount} issues in {rate.span_s} seconds. Try "

@@ -20,7 +20,7 @@ from app.errors import ConfigError
 from app.main import create_app
 from app.store.session import Store
 from app.web.middleware import rate_limits
-from app.web.middleware.rate_limits import LimitRequests, Rate, SharedWindows
+from app.web.middleware.rate_limits import LimitRequests, Rate, RateWindows
 
 KEY = "key-of-a-chatbot-0001"
 KEYS = (
@@ -211,7 +211,7 @@ def test_an_empty_key_and_the_admins_token_are_no_wrong_key() -> None:
 
 def test_a_shared_storage_counts_for_all_and_each_counts_alone_while_it_is_away() -> None:
     storage = MemoryStorage(wrap_exceptions=True)
-    one, other = SharedWindows(storage), SharedWindows(storage)
+    one, other = RateWindows(storage), RateWindows(storage)
     rate = Rate(2, 60)
 
     async def hits() -> list[int]:
@@ -222,7 +222,7 @@ def test_a_shared_storage_counts_for_all_and_each_counts_alone_while_it_is_away(
     if importlib.util.find_spec("redis") is None:
         with pytest.raises(ConfigError, match="redis"):
             LimitRequests(None, "2/minute", shared=address)  # type: ignore[arg-type]
-    away = SharedWindows(Broken(wrap_exceptions=True))
+    away = RateWindows(Broken(wrap_exceptions=True))
     one = other = away
     assert asyncio.run(hits()) == [1, 0, -1]
 
