@@ -15,6 +15,7 @@ from pydantic import Field
 from sqlalchemy.orm import Session
 
 from app.extract.facts import Evidence, Facts, Frozen
+from app.extract.fields.gpu_names import find_mentions
 from app.extract.redact import mask_secrets, masked
 from app.extract.rules.patterns import pattern
 from app.knowledge.fix.shapes import FixView
@@ -74,10 +75,19 @@ class Measurement(Frozen):
     quote: str
 
 
+class PartialFix(Frozen):
+    """A fix that works on some GPUs but not on others."""
+
+    fixed_on: tuple[str, ...]
+    not_on: tuple[str, ...]
+    quote: str
+
+
 class Findings(Frozen):
     """Statements in the issue's text beyond the facts; fields are empty if there are none."""
 
     measurements: tuple[Measurement, ...] = ()
+    partial_fix: PartialFix | None = None
     proposal: str | None = Field(None, description="beginning of a fix that the report proposes; unconfirmed")
 
 
@@ -226,20 +236,29 @@ _PROPOSED = pattern(
     r"(?: \([^()\n]{1,60}\))?[\s*:#]{1,8}([^\s*:#(][^\n]{20,})"
 )
 """The heading of a proposed fix and the start of its text, even if line breaks were lost."""
+_RACK = re.compile(r"(?<=\d)NVL\d*\b")
+"""Rack suffix attached to a GPU name, as in GB200NVL72."""
+_FIX_MENTION = pattern(r"(?i)\b(?:fix(?:es|ed)?|patch(?:ed)?|PR|commit)\b|#\d{3,6}")
+_FIXED = pattern(r"(?i)\b(?:fixe[sd]|resolve[sd]|solve[sd]|cure[sd]|works?|gone|fixed)\b")
+_NEGATION = pattern(r"(?i)\b(?:not|never|n't|does ?n.t|did ?n.t)\b")
+_FAILS = pattern(r"(?i)\b(?:still|remains?|broken|fails?|crash(?:es)?|not|persists?|hangs?)\b")
+_CONTRAST = pattern(r"(?i),? \b(?:but|however|while|whereas|though|although|yet)\b")
 
 
 def find_findings(text: str, facts: Facts | None) -> Findings:
-    """Find measurements (of slowdowns only) and a proposed fix in the text of a failure."""
+    """Find measurements (of slowdowns only), a partial fix and a proposed fix in the text of a failure."""
     if facts is None or not facts.is_failure:
         return Findings()
     lines = [line.strip() for line in islice(_LINE_END.split(text), LINES_MAX)]
     lines = [line for line in lines if line and len(line) <= LINE_CHARS_MAX]
+    partial = next((found for line in lines if (found := _partial_fix(line))), None)
     measured: dict[str, Measurement] = {}
     for line in lines if facts.failure_kind == "slowdown" else ():
         if figure := _measurement(line):
             measured.setdefault(figure.metric, figure)
     return Findings(
         measurements=tuple(measured.values())[:MEASUREMENTS_MAX],
+        partial_fix=partial,
         proposal=_proposal(text),
     )
 
@@ -259,3 +278,17 @@ def _measurement(line: str) -> Measurement | None:
     name = " ".join(part for part in metric.groups() if part)
     figures = " to ".join(" ".join(part.split()) for part in change.groups() if part)
     return Measurement(metric=name, change=figures, quote=mask_secrets(line))
+
+
+def _partial_fix(line: str) -> PartialFix | None:
+    but = _CONTRAST.search(line)
+    if but is None or not _FIX_MENTION.search(line):
+        return None
+    before, after = line[: but.start()], line[but.end() :]
+    if not _FIXED.search(before) or _NEGATION.search(before) or not _FAILS.search(after):
+        return None
+    fixed_on = tuple(dict.fromkeys(mention.name for mention in find_mentions(_RACK.sub("", before))))
+    not_on = tuple(dict.fromkeys(mention.name for mention in find_mentions(_RACK.sub("", after))))
+    if not fixed_on or not not_on or set(fixed_on) & set(not_on):
+        return None
+    return PartialFix(fixed_on=fixed_on, not_on=not_on, quote=mask_secrets(line))

@@ -251,6 +251,28 @@ def test_only_a_slowdown_has_figures_and_its_summary_names_no_error() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "fixed_on", "not_on"),
+    [
+        (
+            "The fix of #123 resolved it on B200NVL and GB300, but H100 still crashes.",
+            ("B200", "GB300"),
+            ("H100",),
+        ),
+        ("Patched in 0.19.1: it works on A100; however the MI300X remains broken.", (), ()),
+        ("The patch fixed it on A100, however the L40S remains broken.", ("A100",), ("L40S",)),
+        ("It works on A100 but fails on H100.", (), ()),
+        ("The fix did not help: it resolved nothing on A100, but H100 fails too.", (), ()),
+    ],
+)
+def test_a_fix_may_help_on_some_cards_only(
+    line: str, fixed_on: tuple[str, ...], not_on: tuple[str, ...]
+) -> None:
+    found = find_findings(line, facts("crash")).partial_fix
+    assert (found.fixed_on if found else ()) == fixed_on
+    assert (found.not_on if found else ()) == not_on
+
+
+@pytest.mark.parametrize(
     ("text", "proposal"),
     [
         (
