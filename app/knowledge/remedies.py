@@ -21,8 +21,8 @@ OUTCOME_RANK = {"works": 0, "partial": 1, "fails": 2}
 SPEAKER_RANK = {"maintainer": 0, "reporter": 1, "other": 2}
 
 
-class SourcedRemedy(StatedChange):
-    """A workaround with the issue it comes from. Quoted only, if it has no `command`."""
+class ReportedRemedy(StatedChange):
+    """A workaround and how it went; `conditions` are empty if none are stated."""
 
     kind: WorkaroundKind
     outcome: Outcome
@@ -31,6 +31,11 @@ class SourcedRemedy(StatedChange):
     confirmed_by: int = 0
     refuted_by: int = 0
     confidence: float = 0.0
+
+
+class SourcedRemedy(ReportedRemedy):
+    """A workaround with the issue it comes from. Quoted only, if it has no `command`."""
+
     repo: str
     number: int
     url: str

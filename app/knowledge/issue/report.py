@@ -23,12 +23,8 @@ from app.extract.facts import (
     ErrorFact,
     Facts,
     Frozen,
-    Outcome,
     Regression,
     Reproduction,
-    Speaker,
-    StatedChange,
-    WorkaroundKind,
 )
 from app.extract.redact import mask_secrets
 from app.extract.text.blocks import MAINTAINER_ASSOCIATIONS
@@ -39,7 +35,7 @@ from app.knowledge.issue.stored import Quote, Sources, StoredIssue, clipped, fig
 from app.knowledge.issue.view import Findings, GitHubFacts, IssueAnswer, build_answer
 from app.knowledge.labels import BACKENDS, REGRESSION, SPEAKERS, VERSIONS
 from app.knowledge.markdown import code, escape, render_markdown
-from app.knowledge.remedies import OUTCOME_RANK, Remedy
+from app.knowledge.remedies import OUTCOME_RANK, Remedy, ReportedRemedy
 from app.store.github.issues import find_heads
 from app.store.records import CommentRecord
 from app.store.session import Store
@@ -69,16 +65,7 @@ class CommandExample(Reproduction):
     quotes: tuple[Quote, ...] = ()
 
 
-class ReportRemedy(StatedChange):
-    """A remedy; `conditions` are empty if none are stated."""
-
-    kind: WorkaroundKind
-    outcome: Outcome
-    conditions: Conditions
-    by: Speaker
-    confirmed_by: int
-    refuted_by: int
-    confidence: float = 0.0
+class ReportRemedy(ReportedRemedy):
     quotes: tuple[Quote, ...] = ()
 
 
