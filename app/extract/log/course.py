@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from app.extract.log.lines import LogLine
+from app.extract.log.lines import LogLine, first_hits
 from app.extract.log.process_stream import ANSWER, ErrorRecord
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rules
@@ -50,7 +50,7 @@ class Course:
     """The marks along a log."""
 
     def __init__(self, lines: Sequence[LogLine]) -> None:
-        self._marks = list(_marks(lines))
+        self._marks = _marks(lines)
         self._numbers = [mark.number for mark in self._marks]
 
     @property
@@ -132,19 +132,12 @@ class Course:
 
 
 def _marks(lines: Sequence[LogLine]) -> list[_Mark]:
-    """Return the marks of a log in order; one regex pass over the whole text finds their lines."""
-    text = "\n".join(line.text for line in lines)
-    found: list[_Mark] = []
-    at, end = -1, 0
+    """Return the marks of a log in order."""
     roles, table = _table()
-    for hit in table.finditer(text):
-        while end <= hit.start():
-            at += 1
-            end += len(lines[at].text) + 1
-        line = lines[at]
-        if not found or found[-1].number != line.number:
-            found.append(_Mark(line.number, roles[hit.lastindex - 1], line.process, hit.group()))
-    return found
+    return [
+        _Mark(line.number, roles[hit.lastindex - 1], line.process, hit.group())
+        for line, hit in first_hits(lines, table)
+    ]
 
 
 @lru_cache(maxsize=1)

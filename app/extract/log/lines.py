@@ -8,7 +8,7 @@ Usual lines, which healthy runs print, match a shape in `lists/usual_lines.txt` 
 `app.train.usual_lines`). A shape is the first words of a line, with `#` for words that are not only letters.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -190,6 +190,18 @@ def _process_of(found: Any) -> str:
     """Return a process's stable name: `EngineCore_DP0`, `Worker_TP3`, `rank0`."""
     process = next(group for group in found.groups() if group)
     return "_".join(process.replace("rank=", "TP").split())
+
+
+def first_hits(lines: Sequence[LogLine], wanted: Any) -> Iterator[tuple[LogLine, Any]]:
+    """Yield the lines that a pattern meets, with its first match; one pass over the text is cheapest."""
+    at, end, last = -1, 0, -1
+    for hit in wanted.finditer("\n".join(line.text for line in lines)):
+        while end <= hit.start():
+            at += 1
+            end += len(lines[at].text) + 1
+        if at > last:
+            last = at
+            yield lines[at], hit
 
 
 SHAPE_WORDS = 8

@@ -12,7 +12,7 @@ from typing import Any
 
 from app.extract.lists import load
 from app.extract.log.frames import decisive_frame
-from app.extract.log.lines import LogLine
+from app.extract.log.lines import LogLine, first_hits
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.rules.patterns import escape, pattern
 from app.extract.rules.rules import Rule, load_rule_set
@@ -221,7 +221,7 @@ def wrapper_lines(
     """Find wrappers among plain log lines: those of the engine and of exception handlers."""
     known = {record.line.number: record for record in errors}
     found: list[tuple[str, LogLine, Rule | None]] = []
-    for line in _keyword_lines(lines):
+    for line, _ in first_hits(lines, _keywords()):
         text = line.text
         if line.number in known:
             text = _text_before(known[line.number])
@@ -250,21 +250,6 @@ def _text_before(record: ErrorRecord) -> str:
     else:
         at = text.find(record.type or "\n") if record.rule == "traceback.inline" else -1
     return record.line.text[: max(at, 0)].rstrip(" :'\"")
-
-
-def _keyword_lines(lines: Sequence[LogLine]) -> Iterator[LogLine]:
-    """Yield the lines that contain a wrapper keyword; one pass over the text is cheaper than one per line."""
-    text = "\n".join(line.text for line in lines)
-    hits = iter(_keywords().finditer(text))
-    at, end = -1, -1
-    for hit in hits:
-        start = hit.start()
-        if start < end:
-            continue
-        while end <= start:
-            at += 1
-            end += len(lines[at].text) + 1
-        yield lines[at]
 
 
 def _handler_lines(lines: Sequence[LogLine], known: set[int]) -> Iterator[tuple[str, LogLine]]:
