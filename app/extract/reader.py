@@ -48,6 +48,7 @@ from app.extract.prose.stated_error import (
 from app.extract.remedies.workarounds import find_repeats, find_workarounds
 from app.extract.text.blocks import read_document, read_log_document
 from app.extract.text.document import Document, IssueText, Line
+from app.extract.versions import is_same, ordered
 
 RULES_VERSION = "2026-11-26.15"
 """Changed with every rule change; stored readings of another version are read again."""
@@ -127,6 +128,9 @@ def read_issue(issue: IssueText) -> IssueReading:
     )
     workarounds = find_workarounds(document)
     regression, regression_evidence = find_regression(document, around.versions.get("vllm"))
+    if regression and is_same(around.versions.get("vllm"), regression.last_working):
+        around = _read_environment(document, worked=regression.last_working)
+    around = _with_first_failing(around, regression_evidence)
     related, elsewhere, related_evidence = find_related(document)
     causes = find_causes(document)
     reproductions = find_reproductions(document)
@@ -163,15 +167,15 @@ def read_issue(issue: IssueText) -> IssueReading:
     return IssueReading(facts.model_copy(update={"summary": summarise(facts)}), errors, document)
 
 
-def _read_environment(document: Document) -> Facts:
-    """Read only the environment of a failure into `Facts`."""
+def _read_environment(document: Document, worked: str | None = None) -> Facts:
+    """Read only the environment of a failure into `Facts`; `worked`: a version of vLLM that does not fail."""
     environment = read_environment(document)
     settings = read_settings(document)
     gpus = find_gpus(document, environment)
     count = count_gpus(document, environment, settings)
     models = find_models(document, settings)
     backends = find_backends(document, settings, environment)
-    versions = find_versions(document, environment)
+    versions = find_versions(document, environment, worked)
     return Facts(
         number=0,
         gpus=_values(gpus),
@@ -182,6 +186,16 @@ def _read_environment(document: Document) -> Facts:
         environment=environment_facts(environment),
         evidence=tuple(chain(gpus, [count] if count else [], models, backends, versions)),
     )
+
+
+def _with_first_failing(around: Facts, evidence: Iterable[Evidence]) -> Facts:
+    """Return the environment with the first failing version of vLLM, if it names none."""
+    first = next((item for item in evidence if item.field == "regression.first_failing"), None)
+    if "vllm" in around.versions or first is None or ordered(first.value) is None:
+        return around
+    versions = {**around.versions, "vllm": first.value}
+    stated = first.model_copy(update={"field": "versions.vllm"})
+    return around.model_copy(update={"versions": versions, "evidence": (*around.evidence, stated)})
 
 
 def _values(evidence: Iterable[Evidence]) -> tuple[str, ...]:

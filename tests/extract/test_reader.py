@@ -273,3 +273,21 @@ def test_very_many_issues_can_be_read(title: str, body: str, comment: str) -> No
     issue = IssueText(1, title, body, comments=(CommentText(comment, 9, "x", "MEMBER"),))
 
     assert (false_quotes(issue), uncited(issue)) == ([], set())
+
+
+@pytest.mark.parametrize(
+    ("title", "body", "version"),
+    [
+        ("Out of memory after the upgrade from 0.7.3 to 0.8.2", "0.7.3 worked well.", "0.8.2"),
+        ("It hangs", "We upgraded vLLM from 0.3.3, which works fine, to 0.4.1, which hangs.", "0.4.1"),
+        ("The server crashes on start", "This did not happen in v0.7.3.", None),
+        ("The server crashes on start in v0.7.3", "It crashes.", "0.7.3"),
+    ],
+)
+def test_the_version_that_worked_is_not_the_one_that_fails(
+    title: str, body: str, version: str | None
+) -> None:
+    facts = read_issue(IssueText(1, f"[Bug]: {title}", body)).facts
+
+    assert facts.versions.get("vllm") == version
+    assert all(item.value == version for item in facts.evidence if item.field == "versions.vllm")

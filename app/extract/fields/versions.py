@@ -21,7 +21,7 @@ from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, load_rule_set
 from app.extract.text.blocks import Places, windows
 from app.extract.text.document import Document, Span
-from app.extract.versions import is_before
+from app.extract.versions import is_before, is_same
 
 MAX_HITS = 60
 """Hits read per rule and text."""
@@ -127,12 +127,20 @@ _LISTED = frozenset([",", "and", "/", "&", ", and", "、", "or"])
 MAX_ONWARD_CHARS = 12
 
 
-def find_versions(document: Document, environment: Environment) -> tuple[Evidence, ...]:
-    """Return evidence of `versions.<key>`, at most one per key."""
+def find_versions(
+    document: Document, environment: Environment, worked: str | None = None
+) -> tuple[Evidence, ...]:
+    """Return evidence of `versions.<key>`, at most one per key.
+
+    Args:
+        worked: a version of vLLM that people report to work, which is not the one that fails.
+    """
     found: dict[str, dict[str, list[FoundValue]]] = {key: {} for key in VERSION_KEYS}
     dump = environment.entries.get(DUMP_LABELS["vllm"])
     for key, where, item in _all_versions(document, environment):
         if where == "stated" and dump is not None and item.span[:2] == dump.span[:2]:
+            continue
+        if key == "vllm" and is_same(item.value, worked):
             continue
         found[key].setdefault(where, []).append(item)
     return tuple(
