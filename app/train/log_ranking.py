@@ -25,7 +25,7 @@ from sklearn.model_selection import GroupKFold
 
 from app.extract.reader import LogReading, read_log
 from app.match.search.agreement import UNKNOWN, Agreement, find_agreements
-from app.match.search.log_query import LogQuery, ask_log
+from app.match.search.log_query import LogQuery, make_log_query
 from app.match.search.log_search import Candidate, find_candidates
 from app.match.search.ranking import (
     AGAINST,
@@ -102,7 +102,7 @@ def read_examples(store: Store, files: Sequence[Path]) -> list[LabelledQuery]:
     for row in read_rows(files):
         excluded, expected = frozenset(row.get("exclude", ())), frozenset(row["expected"])
         reading = read_log(row["query"])
-        asked = ask_log(reading)
+        asked = make_log_query(reading)
         with store.reading() as session:
             found = find_candidates(session, asked, exclude=excluded)
         agreements = _agreements(store, reading, [item.key for item in found])

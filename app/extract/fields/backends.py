@@ -16,7 +16,7 @@ from typing import Any
 from app.extract.evidence import FoundValue, cite
 from app.extract.facts import BACKEND_KEYS, Evidence
 from app.extract.fields.environment import Environment
-from app.extract.fields.failure_kind import is_wish
+from app.extract.fields.failure_kind import is_feature_request
 from app.extract.fields.gpus import find_gpus
 from app.extract.fields.models import find_models
 from app.extract.fields.settings import Setting
@@ -90,7 +90,7 @@ def find_backends(
     return tuple(
         cite(document, f"backends.{key}", item.value, item.span, item.rule, _confidence(key, where))
         for key in BACKEND_KEYS
-        for where, item in _choose(key, found[key], is_wish=is_wish(document))
+        for where, item in _choose(key, found[key], is_feature_request=is_feature_request(document))
     )
 
 
@@ -99,11 +99,11 @@ def _confidence(key: str, where: str) -> float:
 
 
 def _choose(
-    key: str, found: Mapping[str, list[FoundValue]], *, is_wish: bool
+    key: str, found: Mapping[str, list[FoundValue]], *, is_feature_request: bool
 ) -> list[tuple[str, FoundValue]]:
     """Return the values from a key's most trusted source, each with its source, narrowed by the title."""
     only_mentioned = _IGNORED_IN_REQUESTS if key in _RELIABLE_IN_TITLES else _IGNORED_IN_REQUESTS | {"title"}
-    places = [place for place in ORDER[key] if not (is_wish and place in only_mentioned)]
+    places = [place for place in ORDER[key] if not (is_feature_request and place in only_mentioned)]
     where = next((place for place in places if found.get(place)), None)
     if where is None:
         return []

@@ -39,8 +39,8 @@ _SERVER_CODE = "/vllm/"
 _PLAN = pattern(_PROPOSAL_LIST["plan"]["title"], ignore_case=True)
 _GUIDE = pattern(_PROPOSAL_LIST["guide"]["title"], ignore_case=True)
 _SPAM = pattern(_PROPOSAL_LIST["spam"]["title"], ignore_case=True)
-_WISH = pattern(_PROPOSAL_LIST["wish"]["title"], ignore_case=True)
-_WISH_FORM: str = _PROPOSAL_LIST["wish"]["form"]
+_REQUEST = pattern(_PROPOSAL_LIST["wish"]["title"], ignore_case=True)
+_REQUEST_FORM: str = _PROPOSAL_LIST["wish"]["form"]
 _FAILED_RUN = pattern(_PROPOSAL_LIST["wish"]["unless"])
 """Found only in texts that show output of something that ran and failed."""
 MAX_TRACE_CHARS = 2_500
@@ -236,17 +236,17 @@ def is_proposal(document: Document) -> bool:
     return is_guide(document) or bool(_PLAN.search(document.sources["title"]))
 
 
-def is_titled_wish(document: Document) -> bool:
+def is_titled_request(document: Document) -> bool:
     """True if the title asks for something new, so that what it names is not in use."""
-    return is_proposal(document) or bool(_WISH.search(document.sources["title"]))
+    return is_proposal(document) or bool(_REQUEST.search(document.sources["title"]))
 
 
 @lru_cache(maxsize=2)
-def is_wish(document: Document) -> bool:
+def is_feature_request(document: Document) -> bool:
     """True if the issue asks for or plans something new and shows no output of a failed run."""
     if is_proposal(document):
         return True
-    is_form = any(block.heading.endswith(_WISH_FORM) for block in document.of_kind("heading"))
-    if not is_form and not is_titled_wish(document):
+    is_form = any(block.heading.endswith(_REQUEST_FORM) for block in document.of_kind("heading"))
+    if not is_form and not is_titled_request(document):
         return False
     return not any(_FAILED_RUN.search(text) for _, _, text in windows(document))

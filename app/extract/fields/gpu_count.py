@@ -11,7 +11,7 @@ from typing import Any
 from app.extract.evidence import cite
 from app.extract.facts import Evidence
 from app.extract.fields.environment import Environment
-from app.extract.fields.failure_kind import is_wish
+from app.extract.fields.failure_kind import is_feature_request
 from app.extract.fields.gpu_names import COUNT_WORDS, MAX_COUNT
 from app.extract.fields.gpus import cpu_only, is_owned, mentions_of, smi_rows
 from app.extract.fields.settings import Setting
@@ -64,7 +64,7 @@ def count_gpus(
     """Return evidence of `gpu_count` from the environment or the text; None if neither states it."""
     if cpu_only(document, environment):
         return None
-    is_asked = is_wish(document)
+    is_asked = is_feature_request(document)
     found: _Counted | None = (
         _from_environment(document, environment)
         or (None if is_asked else _counted_mention(document) or _counted_words(document, settings))

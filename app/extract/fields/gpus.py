@@ -13,7 +13,7 @@ from functools import lru_cache
 from app.extract.evidence import cite
 from app.extract.facts import Evidence
 from app.extract.fields.environment import Environment
-from app.extract.fields.failure_kind import is_wish
+from app.extract.fields.failure_kind import is_feature_request
 from app.extract.fields.gpu_names import NO_ARCH, GpuMention, canonical_name, find_mentions
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
@@ -54,7 +54,7 @@ def find_gpus(document: Document, environment: Environment) -> tuple[Evidence, .
         return named
     if rows := smi_rows(document):
         return _cite_unique(document, ((name, span) for _, name, span in rows), "nvidia_smi")
-    if is_wish(document):
+    if is_feature_request(document):
         return ()
     mentions = mentions_of(document)
     place = next((place for place in _ORDER if mentions[place]), _ORDER[0])

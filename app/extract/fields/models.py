@@ -15,7 +15,7 @@ from typing import Any
 
 from app.extract.evidence import cite
 from app.extract.facts import Evidence
-from app.extract.fields.failure_kind import is_wish
+from app.extract.fields.failure_kind import is_feature_request
 from app.extract.fields.settings import Origin, Setting
 from app.extract.lists import load
 from app.extract.rules.patterns import escape, pattern
@@ -103,7 +103,7 @@ def find_models(document: Document, settings: Sequence[Setting]) -> tuple[Eviden
             return _cite(document, _failing(document, distinctive), rule)
         weak += [(name, span) for name, span, _ in chosen]
     by_name = list(_served_names(settings))
-    if is_wish(document):
+    if is_feature_request(document):
         return _cite(document, by_name, "served_name") or _cite(document, weak, "path")
     titled = list(_in_title(document, settings))
     asked: tuple[tuple[str, Callable[[], Iterable[_Named]]], ...] = (

@@ -15,7 +15,7 @@ from typing import Any
 from app.extract.evidence import FoundValue, cite
 from app.extract.facts import VERSION_KEYS, Evidence
 from app.extract.fields.environment import Entry, Environment
-from app.extract.fields.failure_kind import is_titled_wish, is_wish
+from app.extract.fields.failure_kind import is_feature_request, is_titled_request
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, load_rule_set
@@ -154,10 +154,10 @@ def _choose(
     document: Document, key: str, by_place: dict[str, list[FoundValue]]
 ) -> Iterator[tuple[str, FoundValue]]:
     """Yield the most trusted source with a version of the key, and that version."""
-    wish = _ignored_sources(document)
+    ignored = _ignored_sources(document)
     for where in ORDER[key]:
         candidates = by_place.get(where)
-        if not candidates or where in wish:
+        if not candidates or where in ignored:
             continue
         chosen: FoundValue | None = candidates[0]
         if key == "vllm" and where in _WEIGHED:
@@ -169,9 +169,9 @@ def _choose(
 
 def _ignored_sources(document: Document) -> frozenset[str]:
     """Return the sources to ignore in a feature request; documentation issues state an installed version."""
-    if is_wish(document) and not document.issue.title.lower().startswith("[doc"):
+    if is_feature_request(document) and not document.issue.title.lower().startswith("[doc"):
         return _ONLY_MENTIONED
-    return _ONLY_TITLED if is_titled_wish(document) else frozenset()
+    return _ONLY_TITLED if is_titled_request(document) else frozenset()
 
 
 def _failing(document: Document, candidates: list[FoundValue]) -> FoundValue | None:

@@ -80,7 +80,7 @@ def find_cues(clause: Clause) -> Iterator[tuple[Rule, tuple[int, int]]]:
                 yield rule, match.span()
 
 
-def is_wish(sentence: Sentence, clause: Clause) -> bool:
+def is_hypothetical(sentence: Sentence, clause: Clause) -> bool:
     """True if a clause is a question, a guess, or a wish up to the comma after its last success cue.
 
     "It can be solved by X, it is a problem if you want to have Y" counts as a statement despite "want".

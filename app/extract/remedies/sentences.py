@@ -24,7 +24,7 @@ from app.extract.remedies.changes import (
     split_clauses,
     trimmed,
 )
-from app.extract.remedies.cues import SUCCESS, find_denial, is_wish, may_deny, was_tried
+from app.extract.remedies.cues import SUCCESS, find_denial, is_hypothetical, may_deny, was_tried
 from app.extract.remedies.score import chance_of, load_weights
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rules
@@ -105,7 +105,7 @@ def candidates_of(sentence: Sentence, previous: Sentence | None = None) -> Itera
     """Yield a sentence's candidates outside negated clauses and wishes; training learns from these."""
     before: Clause | None = None
     for clause in split_clauses(sentence) if is_readable(sentence) else ():
-        if not is_wish(sentence, clause) and find_denial(sentence, clause, before) is None:
+        if not is_hypothetical(sentence, clause) and find_denial(sentence, clause, before) is None:
             yield from find_candidates(sentence, clause, previous)
         before = clause
 
@@ -140,7 +140,7 @@ def cost_of(passage: str) -> str | None:
 
 def _helpful_changes(sentence: Sentence, clause: Clause, previous: Sentence | None) -> list[RemedyStatement]:
     """Return a clause's likeliest candidate above the threshold, and one joined to it by "or"."""
-    if is_wish(sentence, clause):
+    if is_hypothetical(sentence, clause):
         return []
     scored = [(chance_of(candidate), candidate) for candidate in find_candidates(sentence, clause, previous)]
     likely = [item for item in scored if item[0] >= load_weights().threshold]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from app.extract.facts import Outcome
 from app.extract.remedies.changes import find_names, grammar, kind_of, split_clauses, trimmed
-from app.extract.remedies.cues import find_cues, find_denial, is_wish
+from app.extract.remedies.cues import find_cues, find_denial, is_hypothetical
 from app.extract.remedies.polarity import with_polarity
 from app.extract.remedies.sentences import RemedyStatement, is_readable, read_remedies
 from app.extract.remedies.typed import command_of
@@ -195,7 +195,7 @@ def _is_in(sentence: Sentence, item: RemedyStatement) -> bool:
 def _cues_as_hints(sentence: Sentence) -> Iterator[Hint]:
     before = None
     for clause in split_clauses(sentence) if is_readable(sentence) else ():
-        wish = "wish" if is_wish(sentence, clause) else ""
+        wish = "wish" if is_hypothetical(sentence, clause) else ""
         for rule, (start, end) in find_cues(clause):
             place = clause.start + start, clause.start + end
             yield Hint(*place, f"cue.{rule.id}{wish}")

@@ -55,7 +55,7 @@ from app.knowledge.possible_versions import check_possible
 from app.knowledge.remedies import Remedy, for_version, rank_remedies, remedies_of
 from app.knowledge.stack.stack import stack_of_log, write_stack
 from app.match.search.agreement import find_agreements
-from app.match.search.log_query import LogQuery, ask_log
+from app.match.search.log_query import LogQuery, make_log_query
 from app.match.search.log_search import find_candidates
 from app.match.search.question_search import find_answers
 from app.match.search.ranking import (
@@ -170,7 +170,7 @@ class _Input:
 class _SearchResult:
     """The result of searching the store."""
 
-    stock: StoredRepositories
+    stored: StoredRepositories
     verdict: Band
     matches: tuple[Match, ...]
     remedies: tuple[Remedy, ...]
@@ -191,7 +191,7 @@ def _read(text: str, version: str | None, gpu: str | None, model: str | None, em
         reading = replace(reading, surroundings=read_question(reading.log))
         vector = embed(reading.log) if embed is not None else None
     else:
-        query = ask_log(reading)
+        query = make_log_query(reading)
     hinted = _apply_hints(reading, version, gpu, model)
     return _Input(hinted, redact(reading.log, private=True), query, vector)
 
@@ -207,15 +207,15 @@ def _search(
 ) -> _SearchResult:
     """Find matches, verdict and remedies; also the common error if no issue is known to report it."""
     reading, in_words = asked.reading, asked.in_words
-    stock = find_stored_repositories(session, repos)
-    repo_ids = stock.repositories
+    stored = find_stored_repositories(session, repos)
+    repo_ids = stored.repositories
     hidden = {(key, number) for key in repo_ids if repo_ids[key] == repos[0] for number in exclude}
     scored, facts = _find_matches(session, asked, list(repo_ids), hidden, limit)
     matches = _as_matches(session, reading, scored, facts, repo_ids, versions_of=versions_of)
     verdict = _verdict(matches, in_words=in_words)
     is_common = asked.query is not None and asked.query.is_common
     if reading.printer.is_vllm is False and (verdict == "unknown" or is_common):
-        return _SearchResult(stock, "unknown", (), (), "matches", None)
+        return _SearchResult(stored, "unknown", (), (), "matches", None)
     is_open = verdict in OPEN
     text = _cause_message(reading, asked.redacted.text) if is_open and not in_words else ""
     common = find_common(session, reading, text, matches, repo_ids, is_common=is_common, exclude=hidden)
@@ -239,7 +239,7 @@ def _search(
         else match.model_copy(update={"workarounds": ()})
         for match in matches
     ]
-    return _SearchResult(stock, verdict, tuple(shown), remedies, remedies_from, common)
+    return _SearchResult(stored, verdict, tuple(shown), remedies, remedies_from, common)
 
 
 def _describe(asked: _Input, found: _SearchResult, repo: str) -> Diagnosis:
@@ -283,7 +283,7 @@ def _describe(asked: _Input, found: _SearchResult, repo: str) -> Diagnosis:
         next_steps=steps,
         stack="" if in_words else write_stack(stack_of_log(around, launch)),
         composed=compose_all(launch, found.remedies, [step.command for step in steps]),
-        index=IndexState.based_on(found.stock),
+        index=IndexState.based_on(found.stored),
         took_ms=0.0,
         headline=headline(
             found.verdict,
@@ -292,7 +292,7 @@ def _describe(asked: _Input, found: _SearchResult, repo: str) -> Diagnosis:
             is_question=in_words,
             is_other=is_other,
             repo=repo,
-            stored=found.stock.issues,
+            stored=found.stored.issues,
             reports=found.common.reports if found.common else 0,
         ),
         common=found.common,

@@ -15,7 +15,7 @@ from app.extract.redact import masked, masked_all
 from app.knowledge.diagnosis.error_text import words_of_cause
 from app.knowledge.diagnosis.shapes import CommonCause, CommonError, CommonIssue, Match, RemedySource
 from app.knowledge.remedies import Remedy, for_version, rank_actions, rank_remedies, remedies_of
-from app.match.search.common_error import find_holders
+from app.match.search.common_error import find_reports_of
 from app.match.search.terms import FRAME
 from app.store.derived.clusters import cluster_of, find_members, members_of
 from app.store.derived.readings import find_facts_without_evidence
@@ -105,7 +105,7 @@ def find_common(
     keys = {repo: key for key, repo in repos.items()}
     likeliest = next(((keys[match.repo], match.number) for match in matches if not is_common), None)
     cause = reading.errors.cause
-    found = find_holders(
+    found = find_reports_of(
         session,
         words[0],
         list(repos),

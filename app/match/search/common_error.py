@@ -82,7 +82,7 @@ class _Wording:
     at_frame: bool = False
 
 
-def find_holders(
+def find_reports_of(
     session: Session,
     message: str,
     repo_ids: Sequence[int],

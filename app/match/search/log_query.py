@@ -77,7 +77,7 @@ class LogQuery:
     is_refused: bool = False
 
 
-def ask_log(reading: LogReading) -> LogQuery:
+def make_log_query(reading: LogReading) -> LogQuery:
     """Build the query of a log."""
     errors = reading.errors
     cause = errors.cause or errors.apparent

@@ -252,7 +252,7 @@ _AS_OF = select(func.max(SYNC_RUN.c.ended_at)).where(
     SYNC_RUN.c.repo_id == REPOSITORY.c.id, SYNC_RUN.c.outcome == "complete"
 )
 # Used by every diagnosis, so built once.
-_STOCK = select(*REPOSITORY.c, _ISSUES.scalar_subquery(), _AS_OF.scalar_subquery())
+_STORED = select(*REPOSITORY.c, _ISSUES.scalar_subquery(), _AS_OF.scalar_subquery())
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +272,7 @@ class StoredRepositories:
 
 def find_stored_repositories(session: Session, repos: Sequence[str]) -> StoredRepositories:
     """Return which of these repositories are stored, in the given order, with issue count and freshness."""
-    every = cached_query(session, "stock", lambda: session.connection().execute(_STOCK).all())
+    every = cached_query(session, "stored", lambda: session.connection().execute(_STORED).all())
     rows = [row for row in every if row.full_name in repos]
     rows.sort(key=lambda row: repos.index(row.full_name))
     return StoredRepositories(

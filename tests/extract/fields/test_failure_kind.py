@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.extract.fields.failure_kind import find_failure, is_guide, is_proposal, is_titled_wish, is_wish
+from app.extract.fields.failure_kind import (
+    find_failure,
+    is_feature_request,
+    is_guide,
+    is_proposal,
+    is_titled_request,
+)
 from app.extract.text.blocks import read_document
 from app.extract.text.document import IssueText
 from tests.extract.saying import an_issue
@@ -169,7 +175,7 @@ def test_a_question_labelled_as_bug_reports_nothing_by_itself() -> None:
 def test_plans_and_trackers_are_proposals(title: str) -> None:
     document = read_document(IssueText(1, title, "ValueError: x"))
     assert is_proposal(document)
-    assert is_wish(document)
+    assert is_feature_request(document)
 
 
 @pytest.mark.parametrize(
@@ -180,9 +186,9 @@ def test_reports_and_features_are_no_plans(title: str) -> None:
 
 
 def test_a_feature_is_a_wish_until_something_failed() -> None:
-    assert is_wish(read_document(IssueText(1, "[Feature]: a flag", "It would help.")))
-    assert not is_wish(read_document(IssueText(1, "[Feature]: a flag", "I get KeyError: 'x'")))
-    assert not is_wish(read_document(IssueText(1, "[Bug]: a flag", "It stops.")))
+    assert is_feature_request(read_document(IssueText(1, "[Feature]: a flag", "It would help.")))
+    assert not is_feature_request(read_document(IssueText(1, "[Feature]: a flag", "I get KeyError: 'x'")))
+    assert not is_feature_request(read_document(IssueText(1, "[Bug]: a flag", "It stops.")))
 
 
 @pytest.mark.parametrize("title", ["Qwen9 Usage Guide", "Deployment guide", "A multi-node tutorial"])
@@ -193,10 +199,10 @@ def test_a_guide_teaches(title: str) -> None:
 
 def test_the_form_for_features_is_a_wish_without_a_tag_too() -> None:
     form = "### 🚀 The feature, motivation and pitch\n\nIt would help on an H100."
-    assert is_wish(read_document(IssueText(1, "A flag for all", form)))
-    assert not is_wish(read_document(IssueText(1, "A flag for all", form + "\nKeyError: 'x'")))
+    assert is_feature_request(read_document(IssueText(1, "A flag for all", form)))
+    assert not is_feature_request(read_document(IssueText(1, "A flag for all", form + "\nKeyError: 'x'")))
 
 
 def test_what_a_title_wishes_for_is_wanted() -> None:
-    assert is_titled_wish(read_document(IssueText(1, "[Feature]: CUDA 13.0", "KeyError: 'x'")))
-    assert not is_titled_wish(read_document(IssueText(1, "[Bug]: CUDA 13.0", "")))
+    assert is_titled_request(read_document(IssueText(1, "[Feature]: CUDA 13.0", "KeyError: 'x'")))
+    assert not is_titled_request(read_document(IssueText(1, "[Bug]: CUDA 13.0", "")))

@@ -12,7 +12,7 @@ import pytest
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.other_reports import remedies_of_others
-from app.match.search.log_query import ask_log
+from app.match.search.log_query import make_log_query
 from app.starter.card import REPO as VLLM
 from app.store.github.issues import find_repository
 from app.store.session import Store, open_store
@@ -140,7 +140,8 @@ def test_of_a_message_that_unlike_faults_share_one_report_answers_for_no_other(
     shared: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "app.knowledge.diagnosis.diagnose.ask_log", lambda reading: replace(ask_log(reading), is_common=True)
+        "app.knowledge.diagnosis.diagnose.make_log_query",
+        lambda reading: replace(make_log_query(reading), is_common=True),
     )
 
     of_three = diagnose(shared, SHARED_LOG, repos=(REPO,)).common

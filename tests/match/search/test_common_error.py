@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.extract.log.root_cause import read_errors
-from app.match.search.common_error import find_holders
+from app.match.search.common_error import find_reports_of
 from app.match.search.terms import Terms, line_texts, terms_of
 from app.store.derived.search_index import hash_terms, index_terms
 from app.store.github.issues import add_repository, find_repository, save_issues
@@ -77,7 +77,7 @@ def holders(
         repo_id = find_repository(session, REPO) or 0
         excluded = frozenset((repo_id, number) for number in hidden)
         likest = (repo_id, likeliest) if likeliest else None
-        found = find_holders(session, message, [repo_id], exclude=excluded, likeliest=likest, frame=frame)
+        found = find_reports_of(session, message, [repo_id], exclude=excluded, likeliest=likest, frame=frame)
         return sorted(number for _, number in found)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from app.extract.reader import read_log
 from app.extract.rules.rules import load_rule_set
-from app.match.search.log_query import LogQuery, ask_log
+from app.match.search.log_query import LogQuery, make_log_query
 from app.match.search.terms import ERROR, FRAME, HEADING, TEXT
 
 START = """\
@@ -22,7 +22,7 @@ ValueError: LoRA rank 64 is greater than max_lora_rank 16 of /srv/adapters/blue.
 
 
 def asked(log: str) -> LogQuery:
-    return ask_log(read_log(log))
+    return make_log_query(read_log(log))
 
 
 def part_of(query: LogQuery, channel: int, text: str) -> str | None:
