@@ -135,7 +135,8 @@ def forget(
             return
         asked = parse_issue_address(what, settings.repo)
         forget_issue(store, asked.repo, asked.number, keep_out=keep_out)
-    later = "no sync brings it back" if keep_out else "a sync brings it back if GitHub still has it"
+    on_github = "a sync brings it back if GitHub still has it and it was not kept out before"
+    later = "no sync brings it back" if keep_out else on_github
     say(f"#{asked.number} of {asked.repo} holds no text any more; {later}. Backups made before still hold it")
 
 

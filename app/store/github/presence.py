@@ -45,9 +45,10 @@ def take_down(session: Session, repo_id: int, number: int, *, keep_out: bool) ->
     """Delete an issue's texts, comments, model replies and vector, but not its facts; True if it was stored.
 
     Args:
-        keep_out: do not let a sync, delivery or import store it again.
+        keep_out: do not let a sync, delivery or import store it again; so it stays, once it was said.
     """
     lock_writers(session)
+    is_kept_out = keep_out or bool(find_kept_out(session, repo_id, [number]))
     for column in (COMMENT.c.issue_number, MODEL_REPLY.c.number, ISSUE_VECTOR.c.number):
         delete_with(session, repo_id, column, [number])
     values: dict[str, Any] = {
@@ -59,7 +60,7 @@ def take_down(session: Session, repo_id: int, number: int, *, keep_out: bool) ->
         "raw": None,
         "updated_at": None,
         "gone_at": datetime.now(UTC),
-        "gone_reason": KEPT_OUT if keep_out else TAKEN_DOWN,
+        "gone_reason": KEPT_OUT if is_kept_out else TAKEN_DOWN,
     }
     is_it = (ISSUE.c.repo_id == repo_id) & (ISSUE.c.number == number)
     found = session.connection().execute(update(ISSUE).where(is_it).values(values)).rowcount > 0
