@@ -12,9 +12,10 @@ from app.extract.facts import Facts
 from app.extract.redact import mask_secrets
 from app.extract.versions import ordered
 from app.knowledge.fix.state import fix_truths, is_vllm
-from app.knowledge.stack.affects import fit, refine_fit
+from app.knowledge.stack.relation import relate, relate_text
+from app.knowledge.stack.shapes import Affects, FailureCase, Relation, affects_of
 from app.knowledge.stack.stack import Stack
-from app.knowledge.stack.standing import Affects, FailureCase, Fit, combine_answers, standing
+from app.knowledge.stack.standing import standing
 from app.store.derived.clusters import find_clusters, members_of
 from app.store.derived.facts import values_in_titles
 from app.store.derived.readings import find_facts_without_evidence
@@ -92,16 +93,19 @@ def _named(title: str, titled: Sequence[str], read: Sequence[str]) -> tuple[str,
     )
 
 
-def refine_fits(
-    session: Session, repo_id: int, stack: Stack, cases: Mapping[int, StoredCase], found: Mapping[int, Fit]
-) -> dict[int, Fit]:
-    """Refine the answers in `found` with the texts of the reports that may apply."""
-    seeming = [number for number in cases if found[number].answer == "yes" or found[number].is_near]
-    runs = {
-        issue.number: refine_fit(stack, cases[issue.number].case, issue.body, found[issue.number])
-        for issue in find_issues(session, repo_id, seeming)
+def relate_texts(
+    session: Session,
+    repo_id: int,
+    stack: Stack,
+    cases: Mapping[int, StoredCase],
+    found: Mapping[int, Relation],
+) -> dict[int, Relation]:
+    """Return the relations in `found` with what the texts of those reports tell that may be the stack's."""
+    near = [number for number in cases if found[number].is_near]
+    return {
+        issue.number: relate_text(stack, cases[issue.number].case, issue.body, found[issue.number])
+        for issue in find_issues(session, repo_id, near)
     }
-    return {number: runs.get(number, found[number]) for number in cases}
 
 
 def affects_issues(store: Store, repo: str, stack: Stack, numbers: tuple[int, ...]) -> Mapping[int, Affects]:
@@ -113,11 +117,11 @@ def affects_issues(store: Store, repo: str, stack: Stack, numbers: tuple[int, ..
         if not is_vllm(repo):
             return dict.fromkeys(numbers, NOT_OF_VLLM)
         cases = load_cases(session, repo_id, repo, numbers)
-        fits = {number: fit(stack, stored.case) for number, stored in cases.items()}
-        fits = refine_fits(session, repo_id, stack, cases, fits)
+        relations = {number: relate(stack, stored.case) for number, stored in cases.items()}
+        relations |= relate_texts(session, repo_id, stack, cases, relations)
     answers = dict.fromkeys(numbers, NO_FAILURE)
     for number, stored in cases.items():
-        answer = combine_answers(standing(stack.vllm, stored.case), fits[number])
+        answer = affects_of(standing(stack.vllm, stored.case), relations[number])
         answers[number] = Affects(state=answer.state, reason=mask_secrets(answer.reason))
     return answers
 

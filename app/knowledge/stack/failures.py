@@ -8,10 +8,11 @@ from sqlalchemy.orm import Session
 from app.extract.facts import Facts
 from app.extract.versions import is_before, ordered
 from app.knowledge.possible_versions import REPORTED
-from app.knowledge.stack.affects import fit
-from app.knowledge.stack.cases import StoredCase, cases_of, refine_fits
+from app.knowledge.stack.cases import StoredCase, cases_of, relate_texts
+from app.knowledge.stack.relation import relate
+from app.knowledge.stack.shapes import Affects, Relation, Standing, affects_of
 from app.knowledge.stack.stack import Stack
-from app.knowledge.stack.standing import OPEN_MINORS, Affects, Fit, combine_answers, line_of, standing
+from app.knowledge.stack.standing import OPEN_MINORS, line_of, standing
 from app.store.derived.cluster_queries import cluster_sizes
 from app.store.derived.clusters import cluster_of
 from app.store.derived.facts import REGRESSION_FIELDS, known_values
@@ -24,23 +25,23 @@ class KnownFailure:
     """A failure of one of the compared versions. `standings`: by version, whether it has the failure."""
 
     stored: StoredCase
-    standings: Mapping[str, Fit]
-    of_the_stack: Fit | None
+    standings: Mapping[str, Standing]
+    relation: Relation | None
     group: str
     reports: int
 
     def affects(self, version: str) -> Affects:
-        return combine_answers(self.standings[version], self.of_the_stack)
+        return affects_of(self.standings[version], self.relation)
 
     def may_affect(self, version: str, since: str | None = None) -> bool:
-        """True if the version has the failure and it may apply to the stack.
+        """True if the version has the failure and it may be the stack's.
 
         With `since`: also if it was reported after that version and it is unknown what fixed it.
         """
-        mine, found = self.of_the_stack, self.standings[version]
+        found = self.standings[version]
         reported = self.stored.case.facts.versions.get("vllm")
         is_open = found.answer == "unknown" and found.is_near and is_before(since, reported)
-        return (found.answer == "yes" or is_open) and bool(mine and (mine.answer == "yes" or mine.is_near))
+        return (found.answer == "yes" or is_open) and self.relation is not None and self.relation.is_near
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,10 @@ def load_failures(
     goal = versions[min(1, len(versions) - 1)]
     cases = _cases(session, repo_id, repo, versions, stack)
     facts = [stored.case.facts for stored in cases.values()]
-    fits: dict[int, Fit] = {}
+    relations: dict[int, Relation] = {}
     if stack:  # asked first: most failures are of other stacks
-        fits = {number: fit(stack, stored.case) for number, stored in cases.items()}
-        cases = {n: stored for n, stored in cases.items() if fits[n].answer == "yes" or fits[n].is_near}
+        relations = {number: relate(stack, stored.case) for number, stored in cases.items()}
+        cases = {number: stored for number, stored in cases.items() if relations[number].is_near}
     standings = {
         number: {version: standing(version, stored.case) for version in versions}
         for number, stored in cases.items()
@@ -72,21 +73,13 @@ def load_failures(
         if any(one.answer == "yes" for one in found.values()) or (stack and found[goal].is_near)
     }
     if stack:
-        # If it only may apply to the stack, its text is read only if the target version may fail.
-        read = {
-            number: stored
-            for number, stored in failing.items()
-            if fits[number].answer == "yes"
-            or standings[number][goal].answer == "yes"
-            or standings[number][goal].is_near
-        }
-        fits |= refine_fits(session, repo_id, stack, read, fits)
+        relations |= relate_texts(session, repo_id, stack, failing, relations)
     groups, sizes = cluster_of(session, repo_id, failing), cluster_sizes(session, repo_id, list(failing))
     known = [
         KnownFailure(
             stored,
             standings[number],
-            fits.get(number),
+            relations.get(number),
             groups.get(number, str(number)),
             sizes.get(number, 1),
         )

@@ -24,10 +24,10 @@ from app.knowledge.labels import plural
 from app.knowledge.markdown import render_markdown
 from app.knowledge.possible_versions import check_possible
 from app.knowledge.remedies import Remedy, remedies_of
-from app.knowledge.stack.affects import generation_of
 from app.knowledge.stack.failures import Failures, KnownFailure, load_failures
+from app.knowledge.stack.relation import generation_of
 from app.knowledge.stack.stack import Stack
-from app.knowledge.stack.standing import Affects, Fit, line_of
+from app.knowledge.stack.standing import line_of
 from app.match.search.agreement import model_family
 from app.store.derived.weeks import release_dates
 from app.store.github.issues import find_repository
@@ -206,18 +206,8 @@ def _grouped_by_list(
     """Sort failures into lists, with the reason; one with reports in two lists is `still_open`."""
     grouped: dict[str, list[tuple[str, KnownFailure, str]]] = defaultdict(list)
     for item in known:
-        before, after, mine = item.affects(one), item.affects(other), item.of_the_stack
-        if before.state == "affects" and after.state == "not":
-            grouped[item.group].append(("fixed", item, _joined_reason(before, after)))
-        elif after.state == "affects" and before.state == "affects":
-            grouped[item.group].append(("still_open", item, after.reason))
-        elif after.state == "affects" and mine is None:
-            if _is_after(item, one):
-                grouped[item.group].append(("breaks", item, after.reason))
-        elif after.state == "affects" and before.state == "not":
-            grouped[item.group].append(("breaks", item, _joined_reason(before, after)))
-        elif mine and item.may_affect(other, since=one):
-            grouped[item.group].append(("unsure", item, _open_reason(mine, item.standings, one, other)))
+        if name := _list_of(item, one, other):
+            grouped[item.group].append((name, item, _reason(item, one, other)))
     found: dict[str, list[tuple[KnownFailure, str]]] = {name: [] for name in LISTS}
     for group in grouped.values():
         entries = [entry for entry in group if entry[0] != "unsure"] or group
@@ -227,31 +217,37 @@ def _grouped_by_list(
         found[name].append((best[1], best[2]))
     for lines in found.values():
         lines.sort(key=lambda entry: _severity(entry[0]))
-    # Failures that the old version does not have first, then by how much of the stack agrees.
-    found["unsure"].sort(
-        key=lambda entry: (entry[0].standings[one].answer != "no", -_weight(entry[0], other))
-    )
+    found["unsure"].sort(key=lambda entry: _differences(entry[0]))
     return found
 
 
-def _open_reason(mine: Fit, standings: Mapping[str, Fit], one: str, other: str) -> str:
-    """Return what is known of a failure that may apply, then the unknowns that decide."""
-    start, goal = standings[one], standings[other]
-    if mine.answer == "unknown":
-        known, missing = mine.agrees, mine.reason
-    else:
-        known = mine.reason
-        missing = (
-            "" if start.answer == "no" else f"whether {one if start.answer == 'unknown' else other} has it"
-        )
-    is_said = goal.reason.startswith((start.reason, "it is said to begin"))
-    works = start.reason if start.answer == "no" and not is_said else ""
-    known = "; ".join(filter(None, (works, goal.reason, known)))
-    return f"{known}. Not known, at least: {missing}" if missing else known
+def _list_of(item: KnownFailure, one: str, other: str) -> str | None:
+    """Return the list of a failure, or None."""
+    if item.relation and item.relation.answer != "yes":
+        return "unsure" if item.may_affect(other, since=one) else None
+    before, after = item.standings[one].answer, item.standings[other].answer
+    if after == "yes":
+        if before == "yes":
+            return "still_open"
+        return "breaks" if before == "no" or _is_after(item, one) else None
+    if before == "yes" and after == "no":
+        return "fixed"
+    return "unsure" if item.may_affect(other, since=one) else None
 
 
-def _joined_reason(before: Affects, after: Affects) -> str:
-    return "; ".join(dict.fromkeys([*after.reason.split("; "), *before.reason.split("; ")]))
+def _differences(item: KnownFailure) -> int:
+    return len(item.relation.differs) if item.relation else 0
+
+
+def _reason(item: KnownFailure, one: str, other: str) -> str:
+    """Return what is known of both versions and of the stack."""
+    before, after = item.standings[one], item.standings[other]
+    is_told = before.answer in {"unknown", after.answer} or after.reason.startswith(before.reason)
+    versions = [after.reason, *([] if is_told else [before.reason])]
+    mine = item.relation
+    agrees = mine.agrees if mine else ()
+    known = "; ".join(dict.fromkeys([*"; ".join(versions).split("; "), *agrees]))
+    return f"{known}. Not known, or other: {'; '.join(mine.differs)}" if mine and mine.differs else known
 
 
 def _is_after(item: KnownFailure, version: str) -> bool:
@@ -265,12 +261,6 @@ def _is_after(item: KnownFailure, version: str) -> bool:
 def _lines(repo: str, found: Sequence[tuple[KnownFailure, str]], version: str) -> tuple[UpgradeLine, ...]:
     """Return the first `LINES_MAX` lines of a list."""
     return tuple(_line(repo, item, reason, version) for item, reason in found[:LINES_MAX])
-
-
-def _weight(item: KnownFailure, version: str) -> int:
-    """Return the weight of what agrees minus the unknowns."""
-    mine = item.of_the_stack
-    return (mine.weight if mine else 0) - (item.standings[version].answer != "yes")
 
 
 def _severity(item: KnownFailure) -> tuple[int, int, int, int]:
@@ -351,8 +341,9 @@ def _verdict(
     if fixed:
         reasons.append(f"{plural(fixed, 'failure')} of your stack {_is_are(fixed)} fixed on the way.")
     if breaks:
-        with_cure = f", {with_remedy} of them with a remedy" if with_remedy else ", without a known remedy"
-        reasons.append(f"{plural(breaks, 'failure')} of your stack began after {one}{with_cure}.")
+        with_cure = f"{with_remedy} of them with a remedy" if with_remedy else "without a known remedy"
+        known = f"{_is_are(breaks)} known of {other} and not of {one}"
+        reasons.append(f"{plural(breaks, 'failure')} of your stack {known}, {with_cure}.")
     if still:
         reasons.append(f"{plural(still, 'failure')} {_is_are(still)} open on both.")
     if breaks and clean and clean != other:

@@ -9,8 +9,8 @@ from fastapi.responses import HTMLResponse
 
 from app.knowledge.freshness import Overview
 from app.knowledge.stack.cases import affects_issues
+from app.knowledge.stack.shapes import Affects
 from app.knowledge.stack.stack import Stack, stack_words, write_stack
-from app.knowledge.stack.standing import Affects
 from app.store.session import Store
 from app.web.answers.parameters import ChosenRepo, StackDep
 from app.web.deps import Asked, Found, Services, ServicesDep

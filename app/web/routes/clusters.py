@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 from app.knowledge.cluster.families import FamilyPage, families
 from app.knowledge.cluster.view import ClusterDetail, ClusterPage, clusters, current_id, view_cluster
 from app.knowledge.stack.cases import affects_clusters
-from app.knowledge.stack.standing import Affects
+from app.knowledge.stack.shapes import Affects
 from app.web.answers.context import ContextDep, RepoContext, StackContextDep
 from app.web.answers.negotiate import ListReplyDep, ReplyDep
 from app.web.answers.openapi import api_router, problems

@@ -29,8 +29,8 @@ from app.knowledge.issue.browse import (
 )
 from app.knowledge.issue.facets import FacetName
 from app.knowledge.labels import FACETS, FAILURES, FLAGS, SORTS, label
+from app.knowledge.stack.shapes import Affects
 from app.knowledge.stack.stack import MAX_CHARS, parse_stack, write_stack
-from app.knowledge.stack.standing import Affects
 from app.knowledge.stack.upgrade import Touches, affecting
 from app.store.derived.readings import read_since
 from app.store.github.issues import find_heads, find_repository

@@ -11,8 +11,8 @@ from app.errors import InputError
 from app.extract.fields.settings import KNOWN_OPTIONS
 from app.extract.versions import can_be_version, is_same, ordered
 from app.knowledge.freshness import release_names
+from app.knowledge.stack.shapes import Affects
 from app.knowledge.stack.stack import doubtful_parts, make_stack
-from app.knowledge.stack.standing import Affects
 from app.knowledge.stack.upgrade import Affecting, Upgrade, affecting, compare_versions, upgrade_markdown
 from app.knowledge.version.regressions import (
     Basis,

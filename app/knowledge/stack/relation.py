@@ -1,0 +1,346 @@
+"""How a stored failure relates to a stack: what agrees, what differs, and what rules the stack out. Pure.
+
+Every part of a report gives signs. One that rules out decides; a failure is the stack's if its model or a
+feature of its own agrees and nothing differs. What a report leaves out is no difference: the answer says what
+it rests on, and the reader has the report beside it.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import zip_longest
+from typing import Any
+
+from app.extract.fields.gpu_names import architecture_of, find_mentions
+from app.extract.fields.settings import normalise_name
+from app.extract.rules.patterns import pattern, pattern_set
+from app.knowledge.stack.features import (
+    DECISIVE_OPTIONS,
+    PARSER_OPTIONS,
+    PARSERS,
+    TITLED_OPTIONS,
+    USUAL_OPTIONS,
+    doubt_sentence,
+    features_of,
+    features_of_run,
+    has_feature,
+    settings_of_run,
+)
+from app.knowledge.stack.models import model_signs, plain_title
+from app.knowledge.stack.shapes import FailureCase, Relation, Sign
+from app.knowledge.stack.stack import Stack
+from app.match.search.agreement import families_named
+
+TEXT_MAX = 40_000
+"""Maximum number of code points of a report searched for its run."""
+_HARDWARE_KINDS = frozenset({"crash", "oom", "slowdown", "hang"})
+_VERY_CARD_KINDS = frozenset({"oom", "slowdown"})
+"""Kinds that depend on the very card, not only on its architecture."""
+_COMPUTATION = pattern(
+    r"(?i)garb|gibberish|!!!|nonsens|\bnan\b|accura|degrad|diverge|determinis|quality|corrupt|incoheren|repeat"
+    r"|random|scrambl|endless|precision|(?:wrong|weird|different|incorrect) (?:output|answer|result)"
+)
+"""In the title of a wrong output: the computation is at fault, which depends on the kernels."""
+_KERNEL = pattern(
+    r"(?i)cuda|\bhip|triton|nccl|illegal|out ?of ?(?:memory|resources)|cublas|cutlass|flash|deep_?gemm"
+    r"|kernel|ptxas|capability|\bsm_?\d|torch\.ops|_C\b|nvrtc|nvcc|cudnn"
+)
+"""In an error or its frame: GPU-dependent code."""
+_PLATFORMS = {
+    "NVIDIA": r"(?i)\b(?:cuda|nvidia|nvcc|cublas|cudnn|cutlass|flashinfer|deep_?gemm|trt-?llm|flashmla)",
+    "AMD": r"(?i)\brocm|\bamd\b|\baiter\b|\bhip\b|\bgfx\d|\bMI ?[23]\d\d|radeon|strix|ryzen",
+    "CPU": r"(?i)\bcpu (?:backend|only|inference|build|platform|device)|\[cpu\]|\baarch64\b|s390x|ppc64",
+    "TPU": r"(?i)\btpu\b",
+    "Intel": r"(?i)\bxpu\b|\bintel\b|\barc\b|\bgaudi\b|\bhpu\b",
+    "Ascend": r"(?i)\bascend\b|\bnpu\b",
+    "Neuron": r"(?i)\bneuron\b|trainium|inferentia",
+}
+_CUDA_ERROR = pattern(r"(?i)\bcuda (?:driver |runtime )?error\b|\bcudaError\w+|\bCUBLAS_STATUS_\w+")
+"""An error that NVIDIA's libraries report; AMD's have names of their own."""
+_LABELS = {"rocm": "AMD", "cpu": "CPU", "tpu": "TPU", "intel-gpu": "Intel", "aws-neuron": "Neuron"}
+_BUILDS = {"+cpu": "CPU", ".cpu": "CPU", "+rocm": "AMD", "+xpu": "Intel", "+tpu": "TPU", ".empty": "another"}
+"""Version suffixes by the platform they were built for."""
+_ARCHITECTURES: tuple[tuple[str, str, str], ...] = (
+    (r"(?i)\bvolta\b|\bsm[_ ]?70\b", "Volta", ""),
+    (r"(?i)\bturing\b|\bsm[_ ]?75\b", "Turing", ""),
+    (r"(?i)\bampere\b|\bsm[_ ]?8[067]\b", "Ampere", ""),
+    (r"(?i)\bada\b|\bsm[_ ]?89\b", "Ada Lovelace", ""),
+    (r"(?i)\bhopper\b|\bsm[_ ]?90a?\b", "Hopper", ""),
+    (r"(?i)\bsm[_ ]?10[03]a?\b|\bsm[_ ]?10\.[03]", "Blackwell", "server"),
+    (r"(?i)\bsm[_ ]?120a?\b|\bsm[_ ]?12\.0|rtx blackwell", "Blackwell", "workstation"),
+    (r"(?i)\bsm[_ ]?1(?:10|21)a?\b|\bsm[_ ]?1(?:1\.0|2\.1)|jetson|\bthor\b|spark\b", "Blackwell", "edge"),
+)
+"""Architecture names in titles: pattern, architecture, chip class."""
+_TITLED_PLATFORMS = pattern_set([*_PLATFORMS.values()])
+_TITLED_ARCHITECTURES = pattern_set([text for text, _, _ in _ARCHITECTURES])
+_VENDORS = (
+    (pattern(r"(?i)^(?:MI ?\d|radeon|RX ?\d|W\d{4}|gfx|strix|ryzen)"), "AMD"),
+    (pattern(r"(?i)^CPU"), "CPU"),
+    (pattern(r"(?i)tpu"), "TPU"),
+    (pattern(r"(?i)arc|gaudi|xpu|max 1\d{3}"), "Intel"),
+    (pattern(r"(?i)ascend|910|npu"), "Ascend"),
+    (pattern(r"(?i)trn|inf\d|inferentia|trainium|neuron"), "Neuron"),
+)
+_WORKSTATION = pattern(r"(?i)RTX|GeForce|^A(?:2|10|10G|16|40)$")
+_EDGE = pattern(r"(?i)GB10|Thor|Spark|Jetson|Orin")
+_CHIPS = pattern(r"^MI ?(\d)(\d)\d|^RX ?(\d)\d{3}")
+"""The digits of an AMD card that name its generation: MI355 has other limits than MI325."""
+_OPTION = pattern(r"(--[a-z][a-z_-]+[a-z])(?:[ =]([\w.]+))?")
+_UNSET = pattern(
+    r"(?i)\bwithout (?:(?:setting|using|specifying) )?[`'\"]?(--[a-z_-]+)"
+    r"|(--[a-z_-]+)[`'\"]? (?:is|was) not (?:enabled|set|given|used)\b"
+)
+"""In a title: an option without which it fails."""
+_BARE_OPTION = pattern(r"\b[a-z]+(?:[-_][a-z\d]+)+\b")
+_NUMBER = re.compile(r"[\d.]+")
+_PARSER = pattern(
+    r"\b([A-Z][A-Za-z0-9]*?)(?:Reasoning|Tool(?:Call)?)Parser\b|\b(\w+?)_(?:tool|reasoning)_parser\b"
+    r"|(?i)\b([a-z]\w*\d\w*) (?:tool|reasoning)[ -](?:call(?:ing)?[ -])?parser\b"
+    rf"|\b({'|'.join(PARSERS)})(?:[ _-](?:tool|reasoning|call(?:s|ing)?)){{0,2}}[ _-]?pars(?:er|ing)"
+)
+"""A parser's class, module, versioned name or well-known name, in a title."""
+_CLAUSES = pattern(
+    r"(?i)(\b(?:when(?:ever)?|if|using|under|during|while|with(?:out)?|after|unless|upon|via|through|on|for|from)\b)"
+    r"|\b(?:and|but|in|to|due|because|since|despite|causes?|leads?)\b|[,.;:()\[\]]\B|[()\[\]]"
+)
+"""Start of a clause in a title; group 1 if the clause states a condition."""
+_FILLERS = pattern(
+    r"(?i)\b(?:vllm|running|runs?|serv\w+|using|loading|load(?:ed)?|models?|server|engine|inference|deploy\w*|start\w*"
+    r"|updat\w+|upgrad\w+|a|an|the|it|its|this|any|some|new|latest|same|multiple|following|all|even|only|no"
+    r"|when|whenever|if|under|during|while|with|without|after|upon|via|through|unless|on|for|from"
+    r"|first|second|one|two|gpus?|single|\d+)\b|\W+"
+)
+"""Words that add no condition to such a clause."""
+_SYMPTOM = pattern(
+    r"(?i)error|exception|exit|\bcode\b|fail|traceback|messag|crash|assert|nan\b|warning|valu|status|support|expect"
+    r"|output|probab|profil|start|init|finish"
+    r"|gibber|garb|empty|wrong|missing|incorrect|invalid|unexpected|latency|slow|platform|cuda|rocm|cpu|\d\.\d"
+)
+"""Marks of a clause that states the symptom or version, not a condition."""
+_EXPLICIT_CONDITION = pattern(
+    r"(?i)\bonly (?:occurs?|happens?|happened|appears?|reproduc\w+|fails?|crashes|affects?|when|if|with)\b"
+    r"[^.,;:()\n]{3,60}"
+)
+"""In a text: an explicit condition of the failure."""
+_ERROR_LINE = re.compile(r"\b\w*(?:[Ee]rror|Exception)\b: ?")
+_NOT_OF_THE_RUN = pattern(
+    r"https?://[^\s)\]>]+|\b[\w-]+/[\w.-]+#\d+|with the command `pip install [^`\n]{1,60}`"
+)
+"""In a text: links, and the advice transformers prints for an unknown model."""
+_Reader = Callable[[Stack, FailureCase], Iterator[Sign]]
+
+
+def relate(stack: Stack, case: FailureCase) -> Relation:
+    """Return how a failure relates to a stack, by facts, title and labels."""
+    found: list[Sign] = []
+    for sign in _signs(stack, case):
+        if sign.kind == "rules_out":
+            return Relation(ruled_out=sign.words)
+        found.append(sign)
+    return _relation(found)
+
+
+def relate_text(stack: Stack, case: FailureCase, text: str, found: Relation) -> Relation:
+    """Return the relation `found` with what else the report's text tells of its run."""
+    words = [sign.words for sign in _signs_of_text(stack, case, _NOT_OF_THE_RUN.sub("", text[:TEXT_MAX]))]
+    differs = tuple(dict.fromkeys([*found.differs, *words]))
+    return Relation(found.agrees, differs, found.ruled_out, found.is_specific)
+
+
+def _relation(signs: list[Sign]) -> Relation:
+    of_kind = {
+        kind: tuple(dict.fromkeys(s.words for s in signs if s.kind == kind)) for kind in ("agrees", "differs")
+    }
+    return Relation(of_kind["agrees"], of_kind["differs"], None, any(sign.is_specific for sign in signs))
+
+
+def _signs(stack: Stack, case: FailureCase) -> Iterator[Sign]:
+    """Yield the signs of each part of a report."""
+    for read in (_platform, _titled_architecture, _options, _bare_options, _parser):
+        yield from read(stack, case)
+    features = features_of(case.title, case.labels)
+    for row in features:
+        yield from _feature(stack, row, case.title)
+    is_software = any(row.get("is_software") for row in features)
+    yield from model_signs(stack, case, is_software=is_software)
+    yield from _gpu(stack, case, is_of_hardware=not is_software and _depends_on_hardware(case))
+    yield from _stated_conditions("its title", _clauses(case.title), features)
+
+
+def _depends_on_hardware(case: FailureCase) -> bool:
+    """True if a failure may depend on the GPU."""
+    error, kind = case.facts.error, case.facts.failure_kind
+    if kind in _HARDWARE_KINDS or (kind == "wrong_output" and _COMPUTATION.search(case.title)):
+        return True
+    return error is not None and _KERNEL.search(f"{error.line} {error.frame}") is not None
+
+
+def _platform(stack: Stack, case: FailureCase) -> Iterator[Sign]:
+    """Judge by the hardware vendor; a match alone is no evidence that the stack is affected."""
+    theirs = {[*_PLATFORMS][at] for at in _TITLED_PLATFORMS.Match(case.title) or ()}
+    theirs |= {_LABELS[label] for label in case.labels if label in _LABELS}
+    theirs |= {vendor_of(gpu) for gpu in case.titled_gpus}
+    theirs |= {name for mark, name in _BUILDS.items() if mark in case.facts.versions.get("vllm", "")}
+    if not theirs and case.facts.error and _CUDA_ERROR.search(case.facts.error.line):
+        theirs = {"NVIDIA"}
+    if not stack.gpu:
+        if other := sorted(theirs - {"NVIDIA"}):
+            yield Sign("differs", f"it is of {' and '.join(other)}: your GPU is not known")
+        return
+    mine = vendor_of(stack.gpu)
+    theirs = theirs or {vendor_of(gpu) for gpu in case.facts.gpus}
+    if theirs and mine not in theirs:
+        yield Sign("rules_out", f"it is of {' and '.join(sorted(theirs))}; yours is {mine}")
+
+
+@lru_cache(maxsize=2048)
+def vendor_of(gpu: str) -> str:
+    """Return the vendor of an accelerator."""
+    return next((vendor for rule, vendor in _VENDORS if rule.search(gpu)), "NVIDIA")
+
+
+def generation_of(gpu: str) -> tuple[str, str] | None:
+    """Return architecture and chip class, as each has its own kernels; None if unknown."""
+    architecture = architecture_of(gpu)
+    if architecture is None:
+        return None
+    chip = "edge" if _EDGE.search(gpu) else "workstation" if _WORKSTATION.search(gpu) else "server"
+    if found := _CHIPS.search(gpu):
+        chip = "new" if (found[2] or found[3]) in {"5", "9"} else "old"
+    return architecture, chip
+
+
+def _titled_architecture(stack: Stack, case: FailureCase) -> Iterator[Sign]:
+    """Rule out a stack whose architecture is none of those that the title names."""
+    mine = generation_of(stack.gpu) if stack.gpu else None
+    named = [_ARCHITECTURES[at][1:] for at in sorted(_TITLED_ARCHITECTURES.Match(case.title) or ())]
+    if mine and named and not any(name == mine[0] and chip in {"", mine[1]} for name, chip in named):
+        yield Sign("rules_out", f"its title names {' '.join(named[0]).strip()}; yours is {stack.gpu}")
+
+
+def _gpu(stack: Stack, case: FailureCase, *, is_of_hardware: bool) -> Iterator[Sign]:
+    """Compare the GPU in the title, or else in the report, with the stack's."""
+    titled, names = case.titled_gpus, case.titled_gpus or case.facts.gpus
+    if not names:
+        return
+    if not stack.gpu:
+        if titled or is_of_hardware:
+            yield Sign("differs", f"it was seen on {names[0]}: your GPU is not known")
+        return
+    mine = generation_of(stack.gpu)
+    same = next((name for name in names if mine and generation_of(name) == mine), None)
+    is_very_card = case.facts.failure_kind in _VERY_CARD_KINDS
+    if stack.gpu in names:
+        yield Sign("agrees", f"on {stack.gpu}")
+    elif same and not is_very_card:
+        yield Sign("agrees", f"on {same}, {stack.architecture} as yours")
+    elif titled and not same:
+        yield Sign("rules_out", f"its title names {titled[0]}; yours is {stack.gpu}")
+    elif is_of_hardware:
+        yield Sign("differs", f"it was seen on {same or names[0]}, not on {stack.gpu}")
+
+
+def _options(stack: Stack, case: FailureCase) -> Iterator[Sign]:
+    """Judge by the options in the title."""
+    if stack.options is None:
+        return
+    named = {normalise_name(one[1]): one for one in _OPTION.finditer(case.title) if "--no-" not in one[1]}
+    unset = {normalise_name(one[1] or one[2]) for one in _UNSET.finditer(case.title)}
+    for name in sorted(unset.intersection(stack.options)):
+        yield Sign("rules_out", f"it fails without --{name}, which yours sets")
+    named = {name: one for name, one in named.items() if name not in unset}
+    common = sorted(stack.options.keys() & named.keys())
+    if named and not common:
+        yield Sign("rules_out", f"it needs {next(iter(named.values()))[1]}, which yours has not")
+    for name in common:
+        option, value = named[name].groups("")
+        mine = stack.options[name]
+        if value and mine and _plain_name(value) not in _plain_name(mine) and not _NUMBER.fullmatch(mine):
+            yield Sign("differs", f"its title names {option} {value}; yours is {mine}")
+        else:
+            yield Sign("agrees", f"with {option}, as yours", is_specific=name not in USUAL_OPTIONS)
+
+
+def _bare_options(stack: Stack, case: FailureCase) -> Iterator[Sign]:
+    """Judge by an option that the title names without dashes."""
+    named = {normalise_name(found) for found in _BARE_OPTION.findall(case.title)} & TITLED_OPTIONS
+    for name in sorted(named.difference(stack.options or ()))[:1]:
+        yield Sign("differs", f"its title names {name}: it matters if yours sets it")
+
+
+def _parser(stack: Stack, case: FailureCase) -> Iterator[Sign]:
+    """Judge by the parser that the title names."""
+    found = _PARSER.search(case.title)
+    if found is None:
+        return
+    name = found[1] or found[2] or found[3] or found[4]
+    if stack.options is None:
+        yield Sign("differs", f"it is of the parser {name}: your arguments are not known")
+        return
+    options = [option for word, option in PARSER_OPTIONS.items() if word in found[0].lower()]
+    mine = [_plain_name(stack.options.get(option, "")) for option in options or PARSER_OPTIONS.values()]
+    if any(one and one in _plain_name(name) for one in mine):
+        yield Sign("agrees", f"of the parser {name}, as yours", is_specific=True)
+    else:
+        yield Sign("rules_out", f"its title names the parser {name}, which yours has not")
+
+
+def _plain_name(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def _feature(stack: Stack, row: dict[str, Any], title: str) -> Iterator[Sign]:
+    is_on = has_feature(stack, row)
+    if is_on is None:
+        yield Sign("differs", doubt_sentence(row, title))
+    elif not is_on:
+        yield Sign("rules_out", f"it needs {row['name']}, which yours has not")
+    elif "on" in row and not row.get("is_common"):
+        yield Sign("agrees", f"of {row['name']}, as yours", is_specific=True)
+
+
+def _clauses(title: str) -> list[str]:
+    """Return the clauses of a title that state a condition."""
+    title = _ERROR_LINE.split(title)[0]
+    marks = [*_CLAUSES.finditer(title)]
+    ends = [following.start() for following in marks[1:]]
+    return [title[mark.start() : end] for mark, end in zip_longest(marks, ends) if mark[1]]
+
+
+def _stated_conditions(
+    place: str, clauses: list[str], features: tuple[dict[str, Any], ...]
+) -> Iterator[Sign]:
+    """Yield the first condition that no other sign covers."""
+    for words in clauses:
+        clause = words.strip(" `'\"-\u2014")
+        is_asked = "--" in clause or any(row["title"].search(clause) for row in features)
+        is_named = families_named(plain_title(clause)) or any(find_mentions(clause))
+        if not (is_asked or is_named or _SYMPTOM.search(clause)) and _FILLERS.sub("", clause):
+            yield Sign("differs", f"{place} says “{clause}”: it matters if that is so for you")
+            return
+
+
+def _signs_of_text(stack: Stack, case: FailureCase, text: str) -> Iterator[Sign]:
+    """Yield the differences between the run that a report's text tells of and the stack."""
+    features = features_of(case.title, case.labels)
+    tried = " ".join(item.action for item in case.facts.workarounds)
+    settings = [(name, value) for name, value in settings_of_run(text) if name not in tried]
+    for row, verb in features_of_run(text, settings, [row["id"] for row in features]):
+        if has_feature(stack, row) is not True:
+            yield Sign(
+                "differs", row.get("doubt", f"the report {verb} {row['name']}: it matters if yours has that")
+            )
+    yield from _stated_conditions(
+        "the report", [found[0] for found in _EXPLICIT_CONDITION.finditer(text)], features
+    )
+    mine = stack.options or {}
+    decisive = DECISIVE_OPTIONS.union(
+        PARSER_OPTIONS.values() if any(row.get("is_software") for row in features) else ()
+    )
+    for name, value in settings:
+        given = mine.get(name)
+        is_same = given is not None and value.lower().replace("true", "") == given.lower().replace("true", "")
+        if name in decisive and not is_same:
+            yield Sign(
+                "differs", f"the report sets {f'--{name} {value}'.strip()}, which yours is not known to"
+            )

@@ -1,0 +1,249 @@
+"""What relates a failure to a stack: each sign with a case where it holds and one where it does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.extract.facts import ErrorFact, Workaround
+from app.knowledge.stack.relation import relate, relate_text, vendor_of
+from app.knowledge.stack.shapes import FailureCase, affects_of
+from app.knowledge.stack.stack import Stack, parse_stack
+from app.knowledge.stack.standing import standing
+from tests.knowledge.stack.conftest import FIXED, case
+
+MINE = "0.21.0~H100~Qwen/Qwen3-30B-A3B~--tensor-parallel-size 4 --enable-lora"
+ALIKE = ("Qwen3-30B-A3B",)
+
+
+def mine(text: str = MINE) -> Stack:
+    stack = parse_stack(text)
+    assert stack is not None
+    return stack
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        (case(), "unknown"),
+        (case("LoRA fails"), "yes"),
+        (case("LoRA fails", models=("meta-llama/Llama-3.1-8B",)), "unknown"),
+        (case("Eagle3 speculative decoding fails"), "no"),
+        (case("xgrammar gives broken JSON"), "unknown"),
+        (case("xgrammar gives broken JSON", models=ALIKE), "unknown"),
+        (case("ROCm: x"), "no"),
+        (case("x", labels=("rocm",)), "no"),
+        (case("x", gpus=("MI300X",)), "no"),
+        (case("Qwen3-30B-A3B fails", titled_models=ALIKE), "yes"),
+        (case("Qwen3-8B fails", titled_models=("Qwen3-8B",)), "no"),
+        (case("Qwen3-VL-8B fails", titled_models=("Qwen3-VL-8B",)), "no"),
+        (case("Qwen2.5 fails", titled_models=("Qwen2.5-7B",)), "no"),
+        (case("Llama fails", titled_models=("Llama-3.1-8B",)), "no"),
+        (case("Llama fails"), "no"),
+        (case("qwen3 fails"), "yes"),
+        (case("qwen3_5 is unknown"), "no"),
+        (case("qwen3_vl fails"), "unknown"),
+        (case(models=("Qwen/Qwen3-30B-A3B-Instruct",), gpus=("H100",)), "yes"),
+        (case(models=("Qwen/Qwen3-30B-A3B-FP8",)), "unknown"),
+        (case("fails on B200", titled_gpus=("B200",)), "no"),
+        (case("fails on sm120", models=ALIKE), "no"),
+        (case("fails on H200", titled_gpus=("H200",), models=ALIKE), "yes"),
+        (case("[CI Failure]: test_x.py", models=ALIKE), "no"),
+        (case("It fails in the V0 engine", models=ALIKE), "no"),
+        (case("It fails with a cold cache", models=ALIKE), "unknown"),
+        (case("It fails with RuntimeError: no tensor with that name", models=ALIKE), "yes"),
+    ],
+)
+def test_a_failure_is_the_stack_s_if_its_model_or_a_feature_agrees_and_nothing_differs(
+    given: FailureCase, answer: str
+) -> None:
+    found = relate(mine(), given)
+    assert found.answer == answer, found
+    assert found.reason
+
+
+@pytest.mark.parametrize(
+    ("gpus", "kind", "answer"),
+    [
+        (("H200",), "crash", "yes"),
+        (("H200",), "oom", "unknown"),
+        (("H100",), "oom", "yes"),
+        (("B200",), "crash", "unknown"),
+        (("B200",), "exception", "yes"),
+        ((), "crash", "yes"),
+    ],
+)
+def test_what_may_depend_on_the_card_must_have_been_seen_on_one_like_it(
+    gpus: tuple[str, ...], kind: str, answer: str
+) -> None:
+    assert relate(mine(), case(models=ALIKE, gpus=gpus, kind=kind)).answer == answer
+
+
+def test_wrong_answers_depend_on_the_card_if_the_computation_is_at_fault() -> None:
+    for title, answer in (("It gives garbage", "unknown"), ("It streams no last field", "yes")):
+        given = case(title, models=ALIKE, gpus=("B200",), kind="wrong_output", error=None)
+        assert relate(mine(), given).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("title", "args", "answer"),
+    [
+        ("LoRA fails without `--enforce-eager`", "--enable-lora --enforce-eager", "no"),
+        ("LoRA fails without `--enforce-eager`", "--enable-lora", "yes"),
+        ("LoRA fails with --kv-cache-dtype fp8", "--enable-lora", "no"),
+        ("`--enable-lora` crashes", "--enable-lora", "yes"),
+        ("LoRA fails with num-scheduler-steps", "--enable-lora", "unknown"),
+        ("MTP fails", "--speculative-config {}", "unknown"),
+        ("MTP fails", '--speculative-config {"method":"mtp"}', "yes"),
+        ("MTP fails", '--speculative-config {"method":"ngram"}', "no"),
+        ("torch.compile fails", "--enforce-eager", "no"),
+        ("Hermes tool parser fails", "--tool-call-parser mistral", "no"),
+        ("Hermes tool parser fails", "--tool-call-parser hermes", "yes"),
+        ("Qwen3ReasoningParser leaks a tag", "--reasoning-parser deepseek_r1", "no"),
+        ("Qwen3ReasoningParser leaks a tag", "--reasoning-parser qwen3", "yes"),
+        ("It fails with TP=2 and pipeline parallelism", "--tensor-parallel-size 2", "no"),
+        ("FP8 KV cache fails", "--kv-cache-dtype fp8", "yes"),
+    ],
+)
+def test_options_and_parsers_in_a_title_must_be_the_stack_s(title: str, args: str, answer: str) -> None:
+    found = relate(mine(f"0.21.0~H100~Qwen/Qwen3-30B-A3B~{args}"), case(title, models=ALIKE))
+    assert found.answer == answer, found
+
+
+@pytest.mark.parametrize(
+    ("model", "theirs", "answer"),
+    [
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "Qwen2.5-VL", "yes"),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "Qwen/Qwen2.5-VL-72B-Instruct", "unknown"),
+        ("Qwen/Qwen2-VL-7B-Instruct", "Qwen2___5-VL-7B-Instruct", "no"),
+        ("Qwen/Qwen3-VL-30B-A3B-Instruct", "Qwen3-VL", "yes"),
+        ("Qwen/Qwen2.5-7B-Instruct", "Qwen2.5-7B-Instruct-1M", "no"),
+        ("deepseek-ai/DeepSeek-R1", "DeepSeek-R1-32B", "unknown"),
+        ("deepseek-ai/DeepSeek-R1", "DeepSeek-R1-Distill-Qwen-32B", "no"),
+        ("moonshotai/Kimi-K2.5", "Kimi-Linear-48B", "no"),
+        ("org/Small-3.1-24B-Instruct", "Small-4-24B", "no"),
+    ],
+)
+def test_models_agree_in_family_generation_variant_and_size(model: str, theirs: str, answer: str) -> None:
+    stack = mine(f"0.21.0~H100~model:{model}~--max-model-len 4096")
+    assert relate(stack, case(models=(theirs,), titled_models=(theirs,))).answer == answer
+
+
+def test_size_and_weights_are_nothing_to_tool_calls() -> None:
+    stack = mine("0.21.0~H100~Qwen/Qwen3-32B-AWQ~--tool-call-parser hermes --enable-auto-tool-choice")
+    assert relate(stack, case("Tool calls fail", models=("Qwen/Qwen3-8B",))).answer == "yes"
+
+
+def test_weights_are_also_quantised_by_an_option() -> None:
+    given = case("LoRA fails", models=("Qwen3-30B-A3B-FP8",))
+    assert relate(mine(f"{MINE} --quantization fp8"), given).answer == "yes"
+
+
+def test_all_that_differs_is_named_beside_what_agrees() -> None:
+    given = case("LoRA fails with structured output", models=ALIKE, gpus=("B200",), kind="crash")
+    found = relate(mine(), given)
+    assert found.agrees == ("of LoRA adapters, as yours", "with Qwen3-30B-A3B")
+    assert found.differs == ("it matters if your requests ask for structured outputs",)
+    assert found.is_near
+    read = relate_text(
+        mine(), given, "vllm serve m --attention-backend FLASHINFER --load-format sharded_state", found
+    )
+    assert len(read.differs) == 3
+    assert not read.is_near
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("vllm serve m --enable-lora", None),
+        ("vllm serve m --enable-lora --tensor-parallel-size 8 --max-model-len 4096", None),
+        ("vllm serve m --load-format sharded_state", "sharded states"),
+        ("vllm serve m --attention-backend FLASHINFER", "--attention-backend FLASHINFER"),
+        ('vllm serve m --speculative-config \'{"method": "mtp"}\'', "speculative decoding"),
+        ("we run it with the NIXL connector", "NIXL"),
+        ("it is intermittent", "under load"),
+        ("it runs under WSL2", "Windows"),
+        ("INFO SpecDecoding metrics: Mean acceptance length: 1.6", "speculative decoding"),
+        ('"chat_template_kwargs": {"enable_thinking": false}', "thinking"),
+        ("it works with --pipeline-parallel-size 2", None),
+        ("It is the parser of offline inference.", "vLLM as a library"),
+        ("It only happens when the cache is cold.", "only happens"),
+        ("See https://example.com/when-vllm-is-a-library/MTP", None),
+        ("You can update with the command `pip install --upgrade transformers`.", None),
+    ],
+)
+def test_the_run_of_the_report_must_be_one_like_it(text: str, reason: str | None) -> None:
+    tried = Workaround(action="--pipeline-parallel-size 2", kind="flag", outcome="works")
+    given = case("LoRA fails", models=ALIKE)
+    given = replace(given, facts=given.facts.model_copy(update={"workarounds": (tried,)}))
+    before = relate(mine(), given)
+    found = relate_text(mine(), given, text, before)
+    assert found == before if reason is None else reason in found.reason
+
+
+def test_the_parser_of_the_report_s_run_decides_where_the_failure_is_of_tools() -> None:
+    stack = mine("0.21.0~H100~Qwen/Qwen3-8B~--tool-call-parser hermes --enable-auto-tool-choice")
+    given = case("Tool calls fail", models=("Qwen/Qwen3-8B",))
+    run = "vllm serve m --tool-call-parser qwen3_coder"
+    assert relate_text(stack, given, run, relate(stack, given)).answer == "unknown"
+    assert (
+        relate_text(stack, given, run.replace("qwen3_coder", "hermes"), relate(stack, given)).answer == "yes"
+    )
+
+
+@pytest.mark.parametrize(
+    ("stack", "given", "missing"),
+    [
+        (
+            "0.21.0~H100~--enable-lora",
+            case("LoRA fails", models=("GLM-4.7-Flash",)),
+            "your model is not known",
+        ),
+        ("0.21.0~Qwen/Qwen3-8B", case("[ROCm] Qwen3 fails"), "your GPU is not known"),
+        (
+            "0.21.0~Qwen/Qwen3-8B",
+            case("Qwen3-8B runs out of memory", gpus=("GB200",), models=("Qwen3-8B",), kind="oom"),
+            "your GPU is not known",
+        ),
+        (
+            "0.21.0~H100~Qwen/Qwen3-30B-A3B",
+            case("Hermes tool parser fails", models=ALIKE),
+            "your arguments are not known",
+        ),
+    ],
+)
+def test_what_a_stack_leaves_out_is_unknown(stack: str, given: FailureCase, missing: str) -> None:
+    found = relate(mine(stack), given)
+    assert found.answer == "unknown"
+    assert missing in found.reason
+
+
+def test_version_and_relation_make_the_answer() -> None:
+    def affects(stack: Stack, given: FailureCase) -> str:
+        return affects_of(standing(stack.vllm, given), relate(stack, given)).state
+
+    named = case("LoRA fails", models=ALIKE)
+    assert affects(mine(), named) == "affects"
+    assert affects(mine(MINE.replace("0.21.0", "0.20.0")), named) == "unknown"
+    assert affects(mine(MINE.replace(" --enable-lora", "")), named) == "not"
+    assert affects(mine("0.21.0~H100"), named) == "unknown"
+    assert affects(mine(), case("LoRA fails", version="0.20.0", truth=FIXED)) == "not"
+
+
+def test_vendors_are_told_by_name() -> None:
+    names = ("H100", "RTX 4090", "MI300X", "CPU", "Gaudi 2", "TPU v5e", "Inferentia")
+    assert [vendor_of(name) for name in names] == ["NVIDIA", "NVIDIA", "AMD", "CPU", "Intel", "TPU", "Neuron"]
+
+
+@pytest.mark.parametrize(("gpu", "answer"), [("MI300X", "yes"), ("MI355X", "unknown")])
+def test_cards_of_two_generations_are_not_alike(gpu: str, answer: str) -> None:
+    given = case(models=("Qwen/Qwen3-8B",), gpus=("MI325X",), kind="crash")
+    assert relate(mine(f"0.21.0~{gpu}~Qwen/Qwen3-8B"), given).answer == answer
+
+
+@pytest.mark.parametrize(("gpu", "answer"), [("H100", "yes"), ("MI300X", "no")])
+def test_an_error_of_nvidia_s_libraries_is_none_of_other_vendors(gpu: str, answer: str) -> None:
+    error = ErrorFact(type="RuntimeError", message="CUDA driver error: invalid argument")
+    given = case("LoRA fails", models=ALIKE, error=error)
+    assert relate(mine(f"0.21.0~{gpu}~Qwen/Qwen3-30B-A3B~--enable-lora"), given).answer == answer
