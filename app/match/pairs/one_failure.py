@@ -8,7 +8,7 @@ same failure, and only if nothing contradicts it.
 from app.match.pairs.features import ARCHITECTURE_ENDINGS, MESSAGE, TITLE, WORDS, Bag, PairFeatures
 from app.match.search.agreement import DISTINCTIVE_BACKENDS
 
-CLAIM_LEAST = 0.7
+CLAIM_LEAST = 0.75
 """Minimum similarity of specific titles, or of a title and a message, that name one failure."""
 MESSAGE_LEAST = 0.75
 """Minimum similarity of specific messages that do."""
