@@ -1,10 +1,12 @@
 """Load stored failures in batches and decide which of them affect a stack."""
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import itemgetter
 
 from sqlalchemy.orm import Session
 
@@ -19,7 +21,7 @@ from app.knowledge.stack.standing import standing
 from app.store.derived.clusters import find_clusters, members_of
 from app.store.derived.facts import values_in_titles
 from app.store.derived.readings import find_facts_without_evidence
-from app.store.derived.weeks import DatedRelease, release_dates
+from app.store.derived.weeks import release_dates
 from app.store.github.issues import find_heads, find_issues, find_repository
 from app.store.records import IssueRecord
 from app.store.session import Store
@@ -52,7 +54,8 @@ def cases_of(session: Session, repo_id: int, repo: str, facts: Mapping[int, Fact
     heads = find_heads(session, repo_id, [number for number, one in facts.items() if one.is_failure])
     failures = [head for head in heads if not head.is_pull_request and head.gone_at is None]
     truths = fix_truths(session, repo_id, repo, failures, facts)
-    releases = release_dates(session, repo_id, full=True)
+    dated = ((one.published_at, ordered(one.tag)) for one in release_dates(session, repo_id, full=True))
+    minors = sorted((at, str(found)) for at, found in dated if found and not found.micro)
     titled: dict[tuple[int, str], list[str]] = defaultdict(list)
     for number, field, value in values_in_titles(
         session, repo_id, [head.number for head in failures], ("gpus", "models")
@@ -69,19 +72,19 @@ def cases_of(session: Session, repo_id: int, repo: str, facts: Mapping[int, Fact
                 labels=head.labels,
                 titled_gpus=_named(head.title, titled[head.number, "gpus"], facts[head.number].gpus),
                 titled_models=_named(head.title, titled[head.number, "models"], facts[head.number].models),
-                reported_before=_next_release(releases, head.created_at),
+                reported_before=_next_release(minors, head.created_at),
             ),
         )
         for head in failures
     }
 
 
-def _next_release(releases: Sequence[DatedRelease], reported_at: datetime | None) -> str | None:
+def _next_release(minors: Sequence[tuple[datetime, str]], reported_at: datetime | None) -> str | None:
     """Return the first minor release that was not yet prepared at this time, or None."""
     if reported_at is None:
         return None
-    later = (ordered(one.tag) for one in releases if one.published_at > reported_at + BRANCH_CUT)
-    return next((str(found) for found in later if found and not found.micro), None)
+    at = bisect_right(minors, reported_at + BRANCH_CUT, key=itemgetter(0))
+    return minors[at][1] if at < len(minors) else None
 
 
 def _named(title: str, titled: Sequence[str], read: Sequence[str]) -> tuple[str, ...]:
