@@ -154,8 +154,8 @@ def fit(
         short = _choose(short, order, max_chars)
     if cursor_at is not None:
         kept = len(short.get("items") or ())
-        after_all = answer.get("next_cursor")
-        short["next_cursor"] = after_all if kept == count else cursor_at(kept) if kept else None
+        told = min(max(kept, 1), count)  # an item that alone is too long is left out, or no page would follow
+        short["next_cursor"] = answer.get("next_cursor") if told == count else cursor_at(told)
     return short
 
 

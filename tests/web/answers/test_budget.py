@@ -143,6 +143,14 @@ def test_a_list_whose_first_entry_is_too_long_says_so() -> None:
     }
 
 
+def test_a_list_goes_on_behind_an_entry_that_is_too_long() -> None:
+    whole = {"items": [{"title": "x" * 500}, {"title": "y"}], "next_cursor": "after-2", "total": 9}
+
+    found = fit(whole, LIST, 200, cursor_at=lambda at: f"after-{at}")
+
+    assert (found["items"], found["next_cursor"]) == ([], "after-1")
+
+
 @pytest.mark.parametrize(
     ("text", "limit", "cut"),
     [
