@@ -10,7 +10,7 @@ from app.match.search.agreement import families_named, lines_named, model_family
 
 _VARIANT = re.compile(
     r"(?i)\b(VL|omni|coder|next|embedding|reranker|audio|math|vision|scout|maverick|distill|ocr|asr|flash|air|"
-    r"speciale|terminus|1M|guard|linear|nano|lite|mini|super|ultra|thinking|nemo|text-only|tiny|small|medium|large|base|E[24]B)\b|(?<=\d)(V)\b"
+    r"speciale|terminus|1M|guard|linear|nano|lite|mini|super|ultra|thinking|nemo|text-only|tiny|small|medium|large|base|E[24]B)\b|(?<=\d)(VL?|n)\b"
 )
 _GENERATION = re.compile(r"(?i)(?<![\d.])(\d{1,2}(?:\.\d{1,2})?)(?![\d.]|b\b|bit)")
 _MONTH = re.compile(r"-(2[3-9](?:0[1-9]|1[0-2]))(?!\d)")
@@ -18,7 +18,7 @@ _SIZE = re.compile(r"(?i)\d+(?:\.\d+)?B\b")
 _EXPERTS = re.compile(r"(?i)\bA\d+(?:\.\d)?B\b")
 _WEIGHTS = pattern(r"(?i)nvfp4|mxfp4|fp4|fp8|w\d+a\d+|awq|gptq|int[48]|gguf|bnb|exl\d|autoround")
 _PART = re.compile(
-    r"(?<=[a-z\d])(?=(?:Tokenizer|Reasoning|Tool|Config|Processor|Model|For|Attention|MoE)(?![a-z]))"
+    r"(?<=[A-Za-z\d])(?=(?:Tokenizer|Reasoning|Tool|Config|Processor|Model|For|Attention|MoE)(?![a-z]))"
 )
 """In a title: boundary between a model name and a suffix such as Tokenizer."""
 _GPT_OSS = re.compile(r"(?i)gpt[_ ]?oss")

@@ -54,6 +54,7 @@ _PLATFORMS = {
     "Intel": r"(?i)\bxpu\b|\bintel\b|\barc\b|\bgaudi\b|\bhpu\b",
     "Ascend": r"(?i)\bascend\b|\bnpu\b",
     "Neuron": r"(?i)\bneuron\b|trainium|inferentia",
+    "OpenVINO": r"(?i)openvino",
 }
 _CUDA_ERROR = pattern(r"(?i)\bcuda (?:driver |runtime )?error\b|\bcudaError\w+|\bCUBLAS_STATUS_\w+")
 """An error that NVIDIA's libraries report; AMD's have names of their own."""

@@ -15,6 +15,7 @@ from pydantic import Field
 from app.errors import InputError, VersionOrderError
 from app.extract.facts import Facts, FailureKind, Frozen
 from app.extract.redact import mask_secrets
+from app.extract.rules.patterns import pattern
 from app.extract.versions import is_before, ordered, plain_version
 from app.knowledge.fix.decide import seen_from
 from app.knowledge.fix.shapes import FixView
@@ -49,6 +50,14 @@ REMEDY_CONFIDENCE_MIN = 0.8
 """Below it, an extracted remedy is often something that merely works, such as another machine."""
 CANDIDATES_MAX = 12
 """Maximum number of releases checked for the newest one without a known break."""
+_NO_START = pattern(
+    r"(?i)does not recogni[sz]e this architecture|has model type|no module or parameter named"
+    r"|\bfail\w* to (?:load|start|deploy|launch|run|serve)|\bloading fail"
+    r"|\b(?:unable|not able) to (?:run|load|start|serve)|\bcan(?:not|'t| not) (?:run|load|start|serve|deploy)"
+    r"|\b(?:not|n't) (?:work|start|load)|\bstart-?up\b|NCCL init"
+    r"|\barchitectures? \S{0,80} (?:are|is) not supported|\bfailed to be inspected"
+)
+"""In a title or error: the server does not start."""
 _SEVERITY: dict[FailureKind, int] = {
     "wrong_output": 0,
     "crash": 1,
@@ -228,11 +237,18 @@ def _list_of(item: KnownFailure, one: str, other: str) -> str | None:
     before, after = item.standings[one].answer, item.standings[other].answer
     if after == "yes":
         if before == "yes":
-            return "still_open"
+            return "unsure" if item.relation and _keeps_from_starting(item) else "still_open"
         return "breaks" if before == "no" or _is_after(item, one) else None
     if before == "yes" and after == "no":
         return "fixed"
     return "unsure" if item.may_affect(other, since=one) else None
+
+
+def _keeps_from_starting(item: KnownFailure) -> bool:
+    """True for a failure at installation or at the start: who runs the version does not have it."""
+    facts = item.stored.case.facts
+    words = f"{item.stored.case.title} {facts.error.line if facts.error else ''}"
+    return facts.failure_kind == "install" or _NO_START.search(words) is not None
 
 
 def _differences(item: KnownFailure) -> int:
@@ -245,9 +261,11 @@ def _reason(item: KnownFailure, one: str, other: str) -> str:
     is_told = before.answer in {"unknown", after.answer} or after.reason.startswith(before.reason)
     versions = [after.reason, *([] if is_told else [before.reason])]
     mine = item.relation
-    agrees = mine.agrees if mine else ()
-    known = "; ".join(dict.fromkeys([*"; ".join(versions).split("; "), *agrees]))
-    return f"{known}. Not known, or other: {'; '.join(mine.differs)}" if mine and mine.differs else known
+    known = "; ".join(dict.fromkeys([*"; ".join(versions).split("; "), *(mine.agrees if mine else ())]))
+    differs = [*mine.differs] if mine else []
+    if mine and before.answer == "yes" and _keeps_from_starting(item):
+        differs.append(f"it fails at the start, and yours runs on {one}")
+    return f"{known}. Not known, or other: {'; '.join(differs)}" if differs else known
 
 
 def _is_after(item: KnownFailure, version: str) -> bool:

@@ -44,6 +44,7 @@ def mine(text: str = MINE) -> Stack:
         (case("qwen3 fails"), "yes"),
         (case("qwen3_5 is unknown"), "no"),
         (case("qwen3_vl fails"), "unknown"),
+        (case("Qwen3VLForConditionalGeneration fails"), "unknown"),
         (case(models=("Qwen/Qwen3-30B-A3B-Instruct",), gpus=("H100",)), "yes"),
         (case(models=("Qwen/Qwen3-30B-A3B-FP8",)), "unknown"),
         (case("fails on B200", titled_gpus=("B200",)), "no"),
@@ -104,6 +105,9 @@ def test_wrong_answers_depend_on_the_card_if_the_computation_is_at_fault() -> No
         ("Qwen3ReasoningParser leaks a tag", "--reasoning-parser qwen3", "yes"),
         ("It fails with TP=2 and pipeline parallelism", "--tensor-parallel-size 2", "no"),
         ("FP8 KV cache fails", "--kv-cache-dtype fp8", "yes"),
+        ("FP8_BLOCK checkpoints give garbage", "--enable-lora", "no"),
+        ("FlashInfer backend gives garbage", "--enable-lora", "unknown"),
+        ("OpenVINO: x", "--enable-lora", "no"),
     ],
 )
 def test_options_and_parsers_in_a_title_must_be_the_stack_s(title: str, args: str, answer: str) -> None:
@@ -121,6 +125,7 @@ def test_options_and_parsers_in_a_title_must_be_the_stack_s(title: str, args: st
         ("Qwen/Qwen2.5-7B-Instruct", "Qwen2.5-7B-Instruct-1M", "no"),
         ("deepseek-ai/DeepSeek-R1", "DeepSeek-R1-32B", "unknown"),
         ("deepseek-ai/DeepSeek-R1", "DeepSeek-R1-Distill-Qwen-32B", "no"),
+        ("google/gemma-3-27b-it", "google/gemma-3n-E4B-it", "no"),
         ("moonshotai/Kimi-K2.5", "Kimi-Linear-48B", "no"),
         ("org/Small-3.1-24B-Instruct", "Small-4-24B", "no"),
     ],
@@ -128,6 +133,12 @@ def test_options_and_parsers_in_a_title_must_be_the_stack_s(title: str, args: st
 def test_models_agree_in_family_generation_variant_and_size(model: str, theirs: str, answer: str) -> None:
     stack = mine(f"0.21.0~H100~model:{model}~--max-model-len 4096")
     assert relate(stack, case(models=(theirs,), titled_models=(theirs,))).answer == answer
+
+
+def test_a_parser_s_failure_needs_the_model_or_the_parser_too() -> None:
+    stack = mine("0.21.0~H100~Qwen/Qwen3-32B~--reasoning-parser qwen3")
+    assert relate(stack, case("Reasoning parser cannot be disabled")).answer == "unknown"
+    assert relate(stack, case("Qwen3ReasoningParser cannot be disabled")).answer == "yes"
 
 
 def test_size_and_weights_are_nothing_to_tool_calls() -> None:

@@ -137,6 +137,21 @@ def test_with_a_stack_only_what_is_of_it_counts(stored: Store) -> None:
     assert none.newest_clean == "0.22.0"
 
 
+def test_what_fails_at_the_start_is_not_open_for_who_runs_the_version(stored: Store) -> None:
+    stack = parse_stack("0.21.0~H100~--enable-lora")
+    before = {line.number for line in compare_versions(stored, REPO, "0.21.0", "0.22.0", stack).still_open}
+    assert 4 in before
+    with stored.unit_of_work() as session:
+        repo_id = find_repository(session, REPO) or 0
+        save_issues(
+            session, repo_id, [an_issue(4, title="LoRA adapters fail to load", body="LoRA hangs 0.21.0 ")]
+        )
+    found = compare_versions(stored, REPO, "0.21.0", "0.22.0", stack)
+    assert 4 not in {line.number for line in found.still_open}
+    told = next(line.reason for line in found.unsure if line.number == 4)
+    assert told.endswith("it fails at the start, and yours runs on 0.21.0.")
+
+
 def test_a_version_that_nobody_ran_is_never_the_best(stored: Store) -> None:
     with stored.unit_of_work() as session:
         repo_id = find_repository(session, REPO)
