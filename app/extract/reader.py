@@ -20,7 +20,6 @@ from app.extract.fields.settings import read_settings
 from app.extract.fields.versions import find_versions
 from app.extract.log.containers import plain_log
 from app.extract.log.course import DEATH, REFUSED, Outcome
-from app.extract.log.error_lines import asserted
 from app.extract.log.lines import LOUD, LogLine, read_lines
 from app.extract.log.messages import ONLY_WRAPPER, wrapper_rule
 from app.extract.log.process_stream import ErrorRecord
@@ -39,18 +38,13 @@ from app.extract.log.tracebacks import find_errors, may_hold_errors, title_error
 from app.extract.prose.mentions import find_fix, find_related
 from app.extract.prose.regression import find_regression
 from app.extract.prose.stated_causes import find_causes, find_reproductions
-from app.extract.prose.stated_error import (
-    find_announced_error,
-    find_served_error,
-    find_stated_error,
-    find_stated_place,
-)
+from app.extract.prose.stated_error import find_stated_error, find_stated_place
 from app.extract.remedies.workarounds import find_repeats, find_workarounds
 from app.extract.text.blocks import read_document, read_log_document
 from app.extract.text.document import Document, IssueText, Line
 from app.extract.versions import is_same, ordered
 
-RULES_VERSION = "2026-11-26.17"
+RULES_VERSION = "2026-11-26.18"
 """Changed with every rule change; stored readings of another version are read again."""
 
 MAX_ISSUE_CHARS = 400_000
@@ -127,7 +121,7 @@ def read_issue(issue: IssueText) -> IssueReading:
         document, error.type if error else None, error.message if error else ""
     )
     workarounds = find_workarounds(document)
-    regression, regression_evidence = find_regression(document, around.versions.get("vllm"))
+    regression, regression_evidence = find_regression(document)
     if regression and is_same(around.versions.get("vllm"), regression.last_working):
         around = _read_environment(document, worked=regression.last_working)
     around = _with_first_failing(around, regression_evidence)
@@ -218,31 +212,24 @@ def _issue_errors(document: Document) -> CauseChain:
     logged = title_first(_logged_errors(document, "body"), document.issue.title)
     title = title_error(document.issue.title)
     titled = find_cause([title], ()).cause if title is not None else None
-    if logged.cause is not None and logged.cause.weak < WEAK_HINT and not _is_about(titled, logged.cause):
+    if logged.cause is not None and logged.cause.weak < WEAK_HINT:
         return replace(logged, cause=_with_frame(document, logged, logged.cause))
     if logged.cause is not None and logged.cause.rule == TOOL_ERROR and not _in_title(document, logged.cause):
         logged = replace(logged, cause=None)
     named = titled or logged.cause
     if named is not None:
         return replace(logged, cause=_with_frame(document, logged, named))
-    stated = find_stated_error(document) or (None if logged.apparent else find_announced_error(document))
+    stated = find_stated_error(document)
     for source in document.sources:
         if source.startswith("comment:"):
             commented = _logged_errors(document, source)
             if commented.cause is not None and (stated is None or stated.type == commented.cause.type):
                 return commented
-    apparent = logged.apparent or (None if stated else find_served_error(document))
+    apparent = logged.apparent
     stated = stated or (None if apparent else find_stated_error(document, comments=True))
     if stated is not None:
         return replace(logged, cause=_with_frame(document, logged, stated))
     return replace(logged, apparent=apparent and replace(apparent, frame=apparent.frame or logged.place))
-
-
-def _is_about(titled: ErrorRecord | None, cause: ErrorRecord) -> bool:
-    """True if the title states a complete error and the text only mentions a different one."""
-    if titled is None or titled.type is None or not titled.message or cause.frames or cause.native:
-        return False
-    return cause.line.level == "" and cause.rule == "traceback.inline" and not _same_words(titled, cause)
 
 
 def _in_title(document: Document, cause: ErrorRecord) -> bool:
@@ -251,18 +238,9 @@ def _in_title(document: Document, cause: ErrorRecord) -> bool:
     return any(word in title for word in ("collect_env", cause.type or cause.message, cause.message or "\n"))
 
 
-def _same_words(one: ErrorRecord, other: ErrorRecord) -> bool:
-    words, others = set(one.message.lower().split()), set(other.message.lower().split())
-    return len(words & others) >= 0.5 * min(len(words), len(others))
-
-
 def _with_frame(document: Document, logged: CauseChain, cause: ErrorRecord) -> ErrorRecord:
     """Set the cause's frame: its own, else that of a truncated traceback, else the one named in prose."""
-    apparent = logged.apparent
-    met = apparent.frame if apparent is not None and apparent.type == cause.type else None
-    place = cause.frame or met or logged.place or find_stated_place(document, cause.type)
-    if place is not None and place != cause.frame and place.partition(":")[0] in cause.message:
-        return cause
+    place = cause.frame or logged.place or find_stated_place(document, cause.type)
     return cause if place == cause.frame else replace(cause, frame=place)
 
 
@@ -295,9 +273,7 @@ def _error_fact(document: Document, errors: CauseChain) -> tuple[ErrorFact | Non
     cause = errors.cause or errors.apparent
     if cause is None:
         return None, []
-    own = asserted(document.issue.title) if cause.type == "AssertionError" and not cause.message else ""
-    source = "title" if own else _source_of(document, cause.line)
-    message = own or cause.message
+    message, source = cause.message, _source_of(document, cause.line)
     quote = _quote(document, "error.message", message or (cause.type or ""), cause.line, source)
     if errors.cause is None:
         quote = quote.model_copy(update={"rule": "error.apparent", "confidence": APPARENT_CONFIDENCE})

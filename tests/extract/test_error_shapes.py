@@ -78,21 +78,6 @@ def test_a_process_that_waited_in_vain_only_wraps_the_watchdog_s_error() -> None
     assert told(log) == ("CUDA error", "an illegal memory access was encountered")
 
 
-def test_the_title_s_error_comes_before_one_mentioned_in_the_text() -> None:
-    body = "With three cards it is `ValueError: heads must be divisible by three` instead."
-    error = facts("ValueError: The number of cards is odd", body).error
-
-    assert error is not None
-    assert error.message == "The number of cards is odd"
-
-
-def test_the_assertion_of_a_title_stands_for_a_bare_one() -> None:
-    error = facts("[Bug]: assert len(parts) > 0 AssertionError", f"```\n{TRACEBACK}AssertionError\n```").error
-
-    assert error is not None
-    assert error.message == "assert len(parts) > 0"
-
-
 @pytest.mark.parametrize(
     ("log", "cause"),
     [

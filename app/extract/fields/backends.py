@@ -28,8 +28,6 @@ from app.extract.text.claims import claimed_to_work
 from app.extract.text.document import Document, Span
 
 MAX_VALUES = 4
-MAX_MENTIONED = 2
-"""Prose that names more values of one key enumerates options and does not state which is in use."""
 
 _IGNORED_IN_REQUESTS = frozenset(["path", "text", "prose"])
 """Sources that are ignored in feature requests, where they describe what is wanted."""
@@ -64,9 +62,7 @@ _PLATFORM_OF: dict[str, list[str]] = _LIST["platform_of"]
 _CONFIDENCE: dict[str, float] = _LIST["confidence"]
 _KNOWN: dict[str, frozenset[str]] = {key: frozenset(words) for key, words in _LIST["known"].items()}
 _NEGATION_BEFORE = pattern(_LIST["denied"]["before"], ignore_case=True)
-_DEVICES = ("neuron", "tpu", "xpu", "hpu")
 _IN_NAME = pattern(_LIST["in_model_name"]["pattern"], ignore_case=True)
-_URL_BEFORE = pattern(r"://\S*$")
 _VALUE_NOISE = str.maketrans("", "", " _-.'\"`")
 
 
@@ -83,7 +79,7 @@ def find_backends(
         _from_settings(document, settings),
         _speculative_methods(settings),
         _from_model_names(document, settings),
-        _platforms(document, settings, environment),
+        _platforms(document, environment),
         _in_texts(document),
     ):
         found[key].setdefault(where, []).append(item)
@@ -108,8 +104,6 @@ def _choose(
     if where is None:
         return []
     first, titled = _first_by_name(found, where), _first_by_name(found, "title")
-    if where == "prose" and len(first) > MAX_MENTIONED:
-        return []
     if key == "engine" and len(first) > 1:
         return [first["v1"]]
     if where != "title" and len(first) > 1 and titled.keys() & first.keys():
@@ -138,8 +132,6 @@ def _from_settings(document: Document, settings: Sequence[Setting]) -> Iterator[
         elif name in ("enable-lora", "lora-modules"):
             if setting.is_chosen and value.lower() != "false":
                 yield "lora", "setting", FoundValue("true", setting.span, "lora.setting")
-        elif name == "worker-use-ray" and (value == "True" or setting.origin == "command"):
-            yield "executor", "setting", FoundValue("ray", setting.span, "executor.worker_use_ray")
         elif (key := _SETTINGS.get(name)) and (setting.is_chosen or key in _FROM_DUMP):
             named = None if value.lower() in _UNSET else canonical_value(key, value)
             if named is not None and key in _KNOWN and _fold(named) not in _KNOWN[key]:
@@ -225,10 +217,9 @@ def _rule_hits(rule: Rule, source: str, offset: int, text: str) -> Iterator[Foun
         value = canonical_value(rule["key"], words if rule["value"] == "$1" else rule["value"])
         if value is None or value in seen or not words:
             continue
-        first = match.start()
-        if rule["where"] == "path" and _URL_BEFORE.search(text[max(0, start - 200) : start]):
-            continue  # a link to a source file, not a frame
-        if is_stated and any(_NEGATION_BEFORE.search(text[max(0, at - 30) : at]) for at in {start, first}):
+        if is_stated and any(
+            _NEGATION_BEFORE.search(text[max(0, at - 30) : at]) for at in {start, match.start()}
+        ):
             continue
         seen.add(value)
         yield FoundValue(value, (source, offset + start, offset + end), rule.id)
@@ -244,11 +235,8 @@ def _matched_text(match: Any) -> tuple[int, int, str]:
     return *match.span(), match.group()
 
 
-def _platforms(document: Document, settings: Sequence[Setting], environment: Environment) -> Iterator[_Hit]:
-    """Yield platforms implied by the `device` setting, torch's build and the GPU's vendor."""
-    for setting in settings:
-        if setting.name == "device" and setting.is_chosen and setting.value in _DEVICES:
-            yield "platform", "build", FoundValue(setting.value, setting.span, "platform.device")
+def _platforms(document: Document, environment: Environment) -> Iterator[_Hit]:
+    """Yield platforms implied by torch's build and the GPU's vendor."""
     torch = environment.entries.get("PyTorch version")
     gpus = find_gpus(document, environment)
     is_hosted = bool(gpus) and gpus[0].value != "CPU"
@@ -263,5 +251,3 @@ def _platforms(document: Document, settings: Sequence[Setting], environment: Env
         )
         if value:
             yield "platform", "gpu", FoundValue(value, (gpu.source, gpu.start, gpu.end), "platform.gpu")
-    if torch is not None and "+cu" in torch.value:
-        yield "platform", "gpu", FoundValue("cuda", torch.span, "platform.torch_build")

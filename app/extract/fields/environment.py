@@ -132,20 +132,13 @@ def _read_gpus(source: str, offset: int, text: str, start: int, limit: int) -> t
     marks = list(_GPU_INDEX.finditer(region))
     if not marks:
         entry = _read_value(source, offset, text, start, limit)
-        if entry is None:  # the new layout puts the value on the next line
-            following = text.find("\n", start, limit)
-            entry = _read_value(source, offset, text, following + 1, limit) if following >= 0 else None
         return ((entry,) if entry else ()), False
-    seen: set[str] = set()
-    entries = []
-    for position, mark in enumerate(marks):
-        if mark.group(1) in seen:
-            continue
-        seen.add(mark.group(1))
-        end = marks[position + 1].start() if position + 1 < len(marks) else len(region)
-        if entry := _read_value(source, offset, text, start + mark.end(), start + end):
-            entries.append(entry)
-    return tuple(entries), True
+    ends = [mark.start() for mark in marks[1:]] + [len(region)]
+    entries = (
+        _read_value(source, offset, text, start + mark.end(), start + end)
+        for mark, end in zip(marks, ends, strict=True)
+    )
+    return tuple(entry for entry in entries if entry), True
 
 
 def _packages(source: str, offset: int, text: str) -> Iterator[tuple[str, Entry]]:

@@ -23,29 +23,19 @@ from app.extract.text.sentences import is_request, read_sentences
 
 _LIST, _PROPOSAL_LIST = load("kind"), load("proposal")
 _QUESTIONS: tuple[str, ...] = tuple(_LIST["questions"])
-_PROPOSALS: tuple[str, ...] = tuple(_LIST["proposals"])
 _WEAK_IN_QUESTIONS = frozenset(["wrong_output", "slowdown"])
 _WEAK_IN_TITLES = frozenset(
     ["title_exception", "title_wrong", "title_odd", "title_timeout", "title_performance", "title_slow"]
 )
 _CONFIDENCE = {"title": 0.9, "error": 0.9, "label": 0.7, "text": 0.6}
 _REPORTS = ("[bug", "[ci fail", "[ci-fail", "[ci] fail", "[ci/fail")
-_REQUEST_LABELS = frozenset(["feature request", "rfc", "new-model", "documentation", "new model"])
 _TRACEBACK = "Traceback (most recent call last)"
-_FAILURE_WORDS = ("fail", "not work", "error", "crash", "broken")
-"""Words in the title of a request that show it reports a failure."""
 _BUG_SECTION = "describe the bug"
-_SERVER_CODE = "/vllm/"
 _PLAN = pattern(_PROPOSAL_LIST["plan"]["title"], ignore_case=True)
-_GUIDE = pattern(_PROPOSAL_LIST["guide"]["title"], ignore_case=True)
-_SPAM = pattern(_PROPOSAL_LIST["spam"]["title"], ignore_case=True)
 _REQUEST = pattern(_PROPOSAL_LIST["wish"]["title"], ignore_case=True)
 _REQUEST_FORM: str = _PROPOSAL_LIST["wish"]["form"]
 _FAILED_RUN = pattern(_PROPOSAL_LIST["wish"]["unless"])
 """Found only in texts that show output of something that ran and failed."""
-MAX_TRACE_CHARS = 2_500
-"""Characters above an error's message that are searched for its stack frames."""
-
 MAX_LOG_CHARS = 400_000
 MAX_SENTENCES = 2_000
 
@@ -64,10 +54,6 @@ def find_failure(
     """
     whole = ("title", 0, len(document.issue.title))
     error = f"{error_type}: {error_message}" if error_type else error_message
-    if is_spam(document):
-        return False, "none", _cite(document, "none", whole, "kind.title_spam")
-    if is_guide(document):
-        return False, "none", _cite(document, "none", whole, "kind.title_guide")
     if is_request(document) and not _shows_failure(document, error_type, error_message):
         return False, "none", _cite(document, "none", whole, "kind.title_request")
     place = _message_span(document, error_message or error_type or "") or whole
@@ -96,8 +82,6 @@ def _match_step(
             continue
         if rule.id == "kind.title_installation" and not error and not _states_failure(document):
             continue
-        if rule.id == "kind.error_client" and _is_server_error(document, place):
-            continue
         match = rule.pattern.search(text)
         if match is not None:
             return rule, place if step == "error" else ("title", match.start(), match.end())
@@ -117,22 +101,13 @@ def _is_question(title: str) -> bool:
     return title.rpartition("]")[2].lstrip(" :：").lower().startswith(_QUESTIONS)
 
 
-def _only_proposes(title: str) -> bool:
-    """True if the title of a performance issue asks or proposes instead of reporting slowness."""
-    low = title.lower()
-    return (
-        _is_question(title) or low.rstrip().endswith(("?", "？")) or any(word in low for word in _PROPOSALS)
-    )
-
-
 def _shows_failure(document: Document, error_type: str | None, error_message: str) -> bool:
     """True if a request still reports a failure: its title names the error, or a program printed it."""
     body = document.sources["body"]
     if _describes_bug(document):
         return True
     if error_type is None:
-        title = document.issue.title.lower()
-        return bool(error_message in body and error_message and any(word in title for word in _FAILURE_WORDS))
+        return False
     if error_type in document.issue.title or _TRACEBACK in body:
         return True
     at = body.find(error_message) if error_message else -1
@@ -163,13 +138,6 @@ def _build_failure(document: Document) -> tuple[Rule, tuple[str, int, int]] | No
     return None
 
 
-def _is_server_error(document: Document, place: tuple[str, int, int]) -> bool:
-    """True if the frames above an error are vLLM's own, so that it is no client's error."""
-    source, start, _ = place
-    above = document.sources[source][max(0, start - MAX_TRACE_CHARS) : start]
-    return _SERVER_CODE in above.rpartition(_TRACEBACK)[2]
-
-
 def _from_labels_and_text(document: Document) -> tuple[bool, FailureKind, Evidence | None]:
     """Return what `find_failure` returns, for an issue without an error: from its labels, then its text."""
     title = document.issue.title
@@ -177,8 +145,6 @@ def _from_labels_and_text(document: Document) -> tuple[bool, FailureKind, Eviden
     labels = {label.lower() for label in document.issue.labels}
     is_report = title.lower().startswith(_REPORTS)
     is_bug = is_report or "bug" in labels
-    if labels & _REQUEST_LABELS and not is_bug and not _describes_bug(document):
-        return False, "none", _cite(document, "none", whole, "kind.label_request")
     is_question = _is_question(title) and not is_report
     rules = load_rule_set("kind", "steps", "text", *(["bug_text"] if is_bug else []))
     for sentence in islice(read_sentences(document), MAX_SENTENCES):
@@ -192,9 +158,7 @@ def _from_labels_and_text(document: Document) -> tuple[bool, FailureKind, Eviden
                 return True, _kind(rule), _cite(document, rule["kind"], span, rule.id)
     if is_bug and not is_question:
         return True, "other", _cite(document, "other", whole, "kind.title_bug")
-    for rule in () if is_question else load_rule_set("kind", "steps", "last").meeting(title):
-        return True, _kind(rule), _cite(document, rule["kind"], whole, rule.id)
-    if "performance" in labels and not _only_proposes(title):
+    if "performance" in labels and not is_question and not title.endswith(("?", "？")):
         return True, "slowdown", _cite(document, "slowdown", whole, "kind.label_performance")
     return False, "none", None
 
@@ -221,19 +185,9 @@ def _cite(document: Document, kind: str, span: tuple[str, int, int], rule: str) 
     return cite(document, "failure_kind", kind, span, rule, _CONFIDENCE[step])
 
 
-def is_guide(document: Document) -> bool:
-    """True if the title marks the issue as a guide: its errors are examples."""
-    return bool(_GUIDE.search(document.sources["title"]))
-
-
-def is_spam(document: Document) -> bool:
-    """True if the title advertises account hacking or recovery: nothing in it concerns this project."""
-    return bool(_SPAM.search(document.sources["title"]))
-
-
 def is_proposal(document: Document) -> bool:
-    """True if the title says that the issue plans or tracks work, or is a guide."""
-    return is_guide(document) or bool(_PLAN.search(document.sources["title"]))
+    """True if the title says that the issue plans or tracks work."""
+    return bool(_PLAN.search(document.sources["title"]))
 
 
 def is_titled_request(document: Document) -> bool:

@@ -22,8 +22,6 @@ from app.extract.text.document import Block, Document, Span
 
 _LIST = load("gpus")
 _CONFIDENCE: dict[str, float] = _LIST["count_confidence"]
-_SINGLE_GPU_BOARDS = frozenset(_LIST["lone"]["names"])
-_PODS: tuple[str, ...] = tuple(_LIST["lone"]["pods"])
 _NUMBER = r"\d{1,3}|single|one|two|dual|three|four|eight"
 _NODES = r"(?:nodes?|machines?|servers?|hosts?)"
 _GPU_WORDS = pattern(
@@ -42,18 +40,10 @@ _NODES_AFTER = pattern(rf"^ ?{_NODES}\b", ignore_case=True)
 _PLURAL = pattern(
     r"^(?:['’]?s\b| ?(?:GPUs|cards|nodes|cluster|machines|servers|instances|[x×*/&])|-?\d)", ignore_case=True
 )
-_COUNT_LINE = pattern(
-    r"\b(?:GPU (?:count|number|num)|number of GPUs|num GPUs)[*_`]* ?[:=：] ?[*_`]*(\d{1,3})\b",
-    ignore_case=True,
-)
 _TOPOLOGY_WORD = pattern(r"\bGPU(\d{1,2})\b")
 _PER_NODE = pattern(r"^[^\n(]{0,6}\(?(\d{1,2}) ?(?:x|×|GPUs?)\b( per node|/node)?", ignore_case=True)
 _MANY_NODES = pattern(r"\b(?:cross|multi|two|several|\d+)[- ]nodes?\b", ignore_case=True)
 _PARALLEL = pattern(r"\b(TP|DP|PP) (\d{1,2})\b")
-_RAY_STATUS = pattern(
-    r"\b\d+\.\d+/(\d+)\.0 (?:GPU|TPU)\b|\b(?:nvidia|amd|google)\.com/(?:gpu|tpu)[\"']?: ?[\"']?(\d{1,3})\b"
-)
-_CLUSTER_MARKS = (".0 GPU", ".0 TPU", ".com/gpu", ".com/tpu")
 
 _Counted = tuple[int, Span, str]
 
@@ -68,7 +58,6 @@ def count_gpus(
     found: _Counted | None = (
         _from_environment(document, environment)
         or (None if is_asked else _counted_mention(document) or _counted_words(document, settings))
-        or _ray_status(document)
         or _visible_devices(settings)
         or (None if is_asked else _stated_parallel(document) or _single_gpu(document, settings))
     )
@@ -130,8 +119,6 @@ def _counted_words(document: Document, settings: Sequence[Setting]) -> _Counted 
     least = 2 if _is_parallel(settings) else 1
     for block in document.of_kind("prose", "heading"):
         text = block.text
-        if match := _COUNT_LINE.search(text):
-            return int(match.group(1)), _span(block, match), "stated"
         if match := _NODES_TIMES.search(text):
             return _number(match.group(1)) * _number(match.group(2)), _span(block, match), "nodes"
         for match in _GPU_WORDS.finditer(text):
@@ -151,17 +138,6 @@ def _is_parallel(settings: Sequence[Setting]) -> bool:
         s.name in ("tensor-parallel-size", "pipeline-parallel-size") and s.value not in ("", "1")
         for s in settings
     )
-
-
-def _ray_status(document: Document) -> _Counted | None:
-    """Return the cluster's GPUs from `ray status` ("0.0/16.0 GPU") or Kubernetes ("nvidia.com/gpu: 8")."""
-    best: tuple[int, Span] = (0, ("body", 0, 0))
-    for source, offset, text in windows(document):
-        for match in _RAY_STATUS.finditer(text) if any(mark in text for mark in _CLUSTER_MARKS) else ():
-            size = int(match.group(1) or match.group(2))
-            if best[0] < size <= MAX_COUNT:
-                best = size, (source, offset + match.start(), offset + match.end())
-    return (*best, "ray_status") if best[0] else None
 
 
 def _stated_parallel(document: Document) -> _Counted | None:
@@ -190,16 +166,13 @@ def _visible_devices(settings: Sequence[Setting]) -> _Counted | None:
 
 
 def _single_gpu(document: Document, settings: Sequence[Setting]) -> _Counted | None:
-    """Return one GPU if the author names a single one ("on my RTX 3060") or a board with one GPU."""
+    """Return one GPU if the author names a single one, such as "on my RTX 3060"."""
     mentions = mentions_of(document)
     for place in ("title", "stated"):
-        names = {mention.name for mention in mentions[place]}
-        if len(names) != 1:
+        if len({mention.name for mention in mentions[place]}) != 1:
             continue
-        name, spans = names.pop(), [mention.span for mention in mentions[place]]
-        if name in _SINGLE_GPU_BOARDS:
-            return 1, spans[0], "lone_board"
-        if _is_parallel(settings) or name.startswith(_PODS) or any(_is_plural(document, s) for s in spans):
+        spans = [mention.span for mention in mentions[place]]
+        if _is_parallel(settings) or any(_is_plural(document, s) for s in spans):
             return None
         if owned := next((span for span in spans if is_owned(document, span)), None):
             return 1, owned, "lone"

@@ -49,8 +49,6 @@ MAX_MENTIONS = 400
 """Mentions read per text; texts with more are tables of something else."""
 
 MAX_COUNT = 4_096
-MAX_CHAINED = 6
-"""Further names that may follow one another in a chain such as "A100/H100/L4"."""
 
 _LIST = load("gpus")
 _NAMES: dict[str, str] = _LIST["names"]
@@ -78,8 +76,7 @@ _EACH: tuple[tuple[Any, str], ...] = tuple(
 _BRANDED = pattern(
     r"^(?:NVIDIA|AMD|Intel|GeForce|Tesla|Quadro|Instinct|Radeon|GRID|TPU)[ _\-(]", ignore_case=True
 )
-_CHAINED = pattern(rf"^[/&+]({_BRAND}(?:{_ALL}){_TAIL})(?:\b|$)", ignore_case=True)
-_INNER_COUNT = pattern(r"\d ?[x×*] ?(\d{1,2})$")
+_INNER_COUNT = pattern(r"\d ?[x×*] ?(\d{1,2})$|^(\d{1,2}) ?[x×*]", ignore_case=True)
 NO_ARCH = "NoGCNArchName"
 """Suffix that old ROCm builds of torch append to the GPU's name."""
 
@@ -141,18 +138,6 @@ def find_mentions(text: str, source: str = "", offset: int = 0) -> Iterator[GpuM
         if name := _exact(words):
             span = (source, offset + match.start(2), offset + match.end(2))
             yield GpuMention(name, span, _count(match), bool(_BRANDED.match(words)))
-            yield from _chained(text, match.end(), source, offset)
-
-
-def _chained(text: str, at: int, source: str, offset: int) -> Iterator[GpuMention]:
-    """Yield the further names of "A100/H100" or "L4&T4"; without a name before it, a slash is a path."""
-    for _ in range(MAX_CHAINED):
-        match = _CHAINED.match(text[at : at + 60]) if text[at : at + 1] in ("/", "&", "+") else None
-        if match is None or (name := _exact(match.group(1))) is None:
-            return
-        start, end = match.span(1)
-        yield GpuMention(name, (source, offset + at + start, offset + at + end), None, is_branded=False)
-        at += end
 
 
 @lru_cache(maxsize=4096)
@@ -163,17 +148,12 @@ def _exact(words: str) -> str | None:
 
 
 def _count(match: Any) -> int | None:
-    """Return the count beside a name, or matched as part of it: "4xL4", "L4 * 4", "single L4"."""
+    """Return the count beside a name, or matched as part of it: "4xL4", "L4 * 4"; None if there is none."""
     total = 1
     around = [word for word in match.group(1, 3, 4) if word]
     for word in around:
         total *= COUNT_WORDS.get(word.lower()) or int(word)
     if around and 0 < total <= MAX_COUNT:
         return total
-    words = match.group(2)
-    if trailing := _INNER_COUNT.search(words):
-        return int(trailing.group(1))
-    digits = words[: len(words) - len(words.lstrip("0123456789"))]
-    if digits and words[len(digits) :].lstrip()[:1] in ("x", "X", "×", "*"):
-        return int(digits)
-    return COUNT_WORDS.get(words.split(maxsplit=1)[0].lower()) if words[0].islower() else None
+    inner = _INNER_COUNT.search(match.group(2))
+    return int(inner.group(1) or inner.group(2)) if inner else None

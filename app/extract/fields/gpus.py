@@ -2,9 +2,9 @@
 
 In: a `Document` and its `Environment`. Out: evidence of field `gpus`, one per canonical name.
 
-Sources, most trusted first: the environment dump, `nvidia-smi`, the title, the author's prose, the log,
-comments. A source is read only if those before it name no GPU, since texts also name GPUs on which it works
-or on which others saw the failure. `gpu_count.py` counts them.
+Sources, most trusted first: the environment dump, the title, the author's prose, the log, comments. A source
+is read only if those before it name no GPU, since texts also name GPUs on which it works or on which others
+saw the failure. `gpu_count.py` counts them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,15 +24,11 @@ MAX_GPUS = 8
 
 _LIST = load("gpus")
 _CONFIDENCE: dict[str, float] = _LIST["confidence"]
-_SERIES = frozenset(_LIST["series"]["names"])
-_NAMELESS = frozenset(_LIST["nameless"]["names"])
 _CPU_LOG: tuple[str, ...] = tuple(_LIST["cpu"]["log"])
 _NOT_CPU: tuple[str, ...] = tuple(_LIST["cpu"]["unless"])
 _HOSTED: tuple[str, ...] = tuple(_LIST["cpu"]["hosts"])
 _CPU_TITLE = pattern(_LIST["cpu"]["title"], ignore_case=True)
 _HOST_TITLE = pattern(_LIST["cpu"]["host_title"], ignore_case=True)
-_ELSEWHERE = pattern(_LIST["elsewhere"]["before"], ignore_case=True)
-_ELSEWHERE_AFTER = pattern(_LIST["elsewhere"]["after"], ignore_case=True)
 _OWNED = pattern(_LIST["owned"]["before"], ignore_case=True)
 _SMI_ROW = pattern(
     r"(?m)^\s*\|\s+(\d{1,2})\s+"
@@ -52,8 +48,6 @@ def find_gpus(document: Document, environment: Environment) -> tuple[Evidence, .
         return _cite_unique(document, [("CPU", cpu[1])], cpu[0])
     if named := _cite_unique(document, _from_environment(environment), "environment"):
         return named
-    if rows := smi_rows(document):
-        return _cite_unique(document, ((name, span) for _, name, span in rows), "nvidia_smi")
     if is_feature_request(document):
         return ()
     mentions = mentions_of(document)
@@ -67,7 +61,7 @@ def _from_environment(environment: Environment) -> Iterator[tuple[str, Span]]:
         if name is None:
             name = entry.value.split("(")[0].replace("NVIDIA ", "").replace("AMD ", "").strip()
             name = name.split(NO_ARCH)[0]
-            if not name or name.lower() in _NAMELESS:
+            if not name:
                 continue
         yield name, entry.span
 
@@ -76,9 +70,6 @@ def _cite_unique(document: Document, named: Iterable[tuple[str, Span]], rule: st
     first: dict[str, Span] = {}
     for name, span in named:
         first.setdefault(name, span)
-    for name in _SERIES & first.keys():
-        if any(other != name and other.startswith(name) for other in first):
-            del first[name]
     return tuple(
         cite(document, "gpus", name, span, f"gpus.{rule}", _CONFIDENCE[rule])
         for name, span in list(first.items())[:MAX_GPUS]
@@ -87,43 +78,29 @@ def _cite_unique(document: Document, named: Iterable[tuple[str, Span]], rule: st
 
 @lru_cache(maxsize=2)
 def mentions_of(document: Document) -> Mapping[str, list[GpuMention]]:
-    """Return the accelerators named in a document, by place, without those on which it does not fail.
+    """Return the accelerators named in a document, by place.
 
     The places are `title`, `stated` (the author's words), `log` and `comment` (the first one).
     """
     found: dict[str, list[GpuMention]] = {place: [] for place in _ORDER}
-    title = document.sources["title"]
-    found["title"] = [m for m in find_mentions(title, "title") if not _is_other_machine(title, m)]
+    found["title"] = list(find_mentions(document.sources["title"], "title"))
     places = Places(document)
     for source, offset, text in windows(document):
         for mention in find_mentions(text, source, offset):
             block = places.block_at(source, mention.span[1])
             is_code = block is not None and block.kind in ("code", "quote")
-            place = _place_of(document, mention, is_code=is_code)
-            if place and (place != "comment" or not found[place] or found[place][-1].span[0] == source):
+            if is_code and not mention.is_branded:
+                continue
+            place = "comment" if source != "body" else "log" if is_code else "stated"
+            if place != "comment" or not found[place] or found[place][-1].span[0] == source:
                 found[place].append(mention)
     return found
-
-
-def _place_of(document: Document, mention: GpuMention, *, is_code: bool) -> str:
-    """Return the place of a mention; "" if it is not about the failing machine."""
-    source = mention.span[0]
-    if not mention.is_branded if is_code else _is_other_machine(document.sources[source], mention):
-        return ""
-    return "comment" if source != "body" else "log" if is_code else "stated"
 
 
 def is_owned(document: Document, span: Span) -> bool:
     """True if the words before refer to the machine in use ("on my", "using an")."""
     source, start, _ = span
     return bool(_OWNED.search(document.sources[source][max(0, start - 40) : start]))
-
-
-def _is_other_machine(text: str, mention: GpuMention) -> bool:
-    """True if the surrounding words say that the failure is not on this GPU."""
-    _, start, end = mention.span
-    before = text[max(0, start - 60) : start]
-    return bool(_ELSEWHERE.search(before) or _ELSEWHERE_AFTER.search(text[end : end + 60]))
 
 
 @lru_cache(maxsize=2)

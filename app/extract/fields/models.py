@@ -4,8 +4,8 @@ In: a `Document` and its settings. Out: evidence of field `models`, one per mode
 (`org/name`, or the last distinctive part of a path).
 
 A command or `LLM(model=…)` is trusted over the configuration in the log, and both over names in the title
-or prose, which also mention models that work. Draft models and LoRA adapters are loaded too and are listed
-with the main model. Organisations, families and suffixes are data: `lists/models.toml`.
+or prose, which also mention models that work. Draft models are loaded too and are listed with the main model.
+Organisations, families and suffixes are data: `lists/models.toml`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,7 +20,6 @@ from app.extract.fields.settings import Origin, Setting
 from app.extract.lists import load
 from app.extract.rules.patterns import escape, pattern
 from app.extract.text.blocks import Places, windows
-from app.extract.text.claims import claimed_to_work
 from app.extract.text.document import Document, Span
 
 MAX_MODELS = 8
@@ -53,20 +52,12 @@ _NAME = pattern(
     ignore_case=True,
 )
 _OPENAI = pattern(r"^gpt-(?:3\.5|4)", ignore_case=True)
-_CACHED = "models--"
-"""Prefix of a folder in Hugging Face's cache: `models--org--name`."""
-
 _HASH = pattern(r"^[0-9a-f]{12,64}$")
 _NO_MODEL = pattern(_LIST["no_model"]["pattern"])
 _SIZE = pattern(_SIZE_TEXT)
 _BARE = pattern(_LIST["bare"]["pattern"], ignore_case=True)
-_MODULE = pattern(r"^[a-z0-9]+(?:_[a-z0-9]+)+$")
-_PATH_VERSION = pattern(
-    r"^(?:(?:checkpoint|ckpt|epoch|step|global_step)[-_]?\d+(?:[-_](?:merged|hf|awq|gptq|fp8|int4))?|\d+(?:\.\d+)?b)$"
-)
 _BETWEEN = r"[_-]?(?:(?:\d[\w.]*|it|chat)[_-])?"
 """Allowed between two words of a name in its longer spelling: a size or a date."""
-_NO_ORGS = frozenset(_LIST["no_orgs"])
 _STATED = pattern(
     r"(?mi)^[ \t]*(?:[-*•+|]|\d[.)])?[ \t|]*[*`_]*(?:base |draft |target |served )?models?"
     r"(?: name| id| used| path)?[*`_]*[ \t]*[:|：=][ \t*`\[]*([^\s`*|,(（\]]+)"
@@ -75,12 +66,7 @@ _LOADED = pattern(
     r"(?:Starting to load model|Loading model(?: weights)? from|Loading weights from) "
     r"([^\s,]+?)(?:\.\.\.|,|\s|$)"
 )
-_ADAPTER = pattern(r"^[\w.\-]+=([A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*[A-Za-z0-9])/?$")
 _PROCESSOR = pattern(r"^(?:\d+(?:st|nd|rd|th)?$|Intel|AMD|Neoverse|EPYC|Xeon)", ignore_case=True)
-_EXAMPLE = pattern(_LIST["example"]["before"], ignore_case=True)
-_PARSER_OF = pattern(_LIST["parser"]["after"], ignore_case=True)
-_PARSER = pattern(_LIST["parser"]["before"], ignore_case=True)
-
 _Named = tuple[str, Span]
 _Chosen = tuple[str, Span, bool]
 """Name, span, and whether the model is secondary: a draft model or an adapter."""
@@ -95,23 +81,18 @@ _ORIGINS: tuple[tuple[str, tuple[Origin, ...]], ...] = (
 def find_models(document: Document, settings: Sequence[Setting]) -> tuple[Evidence, ...]:
     """Return evidence of `models` from the most trusted source, in text order."""
     weak: list[_Named] = []
-    served = {s.value for s in settings if s.name == "served-model-name" and "/" not in s.value}
     for rule, origins in _ORIGINS:
-        chosen = list(_from_settings(settings, origins, served if origins == ("keyword",) else set()))
+        chosen = list(_from_settings(settings, origins))
         if any(not is_draft and _is_distinctive(name) for name, _, is_draft in chosen):
-            distinctive = [item for item in chosen if item[2] or "/" in item[0] or _is_distinctive(item[0])]
-            return _cite(document, _failing(document, distinctive), rule)
+            return _cite(document, ((name, span) for name, span, _ in chosen), rule)
         weak += [(name, span) for name, span, _ in chosen]
-    by_name = list(_served_names(settings))
     if is_feature_request(document):
-        return _cite(document, by_name, "served_name") or _cite(document, weak, "path")
+        return _cite(document, weak, "path")
     titled = list(_in_title(document, settings))
     asked: tuple[tuple[str, Callable[[], Iterable[_Named]]], ...] = (
         ("title", lambda: (item for item in titled if not is_bare(item[0]))),
-        ("served_name", lambda: (item for item in by_name if any(find_names(item[0])))),
         ("stated", lambda: _from_lines(document)),
         ("prose", lambda: (item for item in _in_prose(document) if has_size(item[0]))),
-        ("served_name", lambda: by_name),
         ("path", lambda: weak),
         ("title", lambda: titled),
         ("prose", lambda: _in_prose(document)),
@@ -122,24 +103,11 @@ def find_models(document: Document, settings: Sequence[Setting]) -> tuple[Eviden
     return ()
 
 
-def _failing(document: Document, chosen: Sequence[_Chosen]) -> list[_Named]:
-    """Return the models without those whose every command is reported to work."""
-    if len({name for name, _, is_draft in chosen if not is_draft}) > 1:
-        places = Places(document)
-        failing = {
-            name for name, span, is_draft in chosen if is_draft or not claimed_to_work(document, places, span)
-        }
-        chosen = [item for item in chosen if item[0] in failing] or chosen
-    return [(name, span) for name, span, _ in chosen]
-
-
 def _is_distinctive(name: str) -> bool:
     return any(char.isdigit() for char in name)
 
 
-def _from_settings(
-    settings: Sequence[Setting], origins: tuple[Origin, ...], served: set[str]
-) -> Iterator[_Chosen]:
+def _from_settings(settings: Sequence[Setting], origins: tuple[Origin, ...]) -> Iterator[_Chosen]:
     drafts = [s.span for s in settings if s.name == "speculative-config"]
     for setting in settings:
         is_nested = any(source == setting.span[0] and a <= setting.span[1] < b for source, a, b in drafts)
@@ -151,13 +119,9 @@ def _from_settings(
             is_draft = True
         elif setting.name == "model" and is_nested:
             is_draft = True
-        elif setting.name == "lora-modules" and (adapter := _ADAPTER.match(setting.value)):
-            start = setting.span[1] + adapter.start(1)
-            yield adapter.group(1), (setting.span[0], start, start + len(adapter.group(1))), True
-            continue
         else:
             continue
-        if setting.value.rstrip("/") in served or setting.value.startswith("["):
+        if setting.value.startswith("["):
             continue
         named = name_in(setting.value)
         if named is not None and _is_value(named[0], setting):
@@ -179,11 +143,8 @@ def _is_value(name: str, setting: Setting) -> bool:
 def _in_title(document: Document, settings: Sequence[Setting]) -> Iterator[_Named]:
     """Yield the names in the title, each in the longer spelling found in the settings or text."""
     title = document.sources["title"]
-    named = list(find_ids(title, is_lone=True))
-    named = named or [item for item in find_names(title) if is_model(item[0])]
+    named = list(find_ids(title)) or [item for item in find_names(title) if is_model(item[0])]
     for name, start in named:
-        if _EXAMPLE.search(title[max(0, start - 40) : start]):
-            continue
         yield _as_served(name, settings) or _as_in_text(document, name, ("title", start, start + len(name)))
 
 
@@ -240,14 +201,9 @@ def _in_prose(document: Document) -> tuple[_Named, ...]:
     for find, is_id in ((find_ids, True), (find_names, False)):
         for source, offset, text in windows(document):
             for name, start in islice(find(text), MAX_NAMES):
-                before = text[max(0, start - 40) : start]
-                if _PARSER_OF.search(text[start + len(name) : start + len(name) + 40]):
-                    continue
                 block = places.block_at(source, offset + start)
                 is_theirs = is_id or block is None or block.kind in ("prose", "heading")
-                if not is_theirs or _EXAMPLE.search(before) or _PARSER.search(before):
-                    continue
-                if is_model(name):
+                if is_theirs and is_model(name):
                     begin = offset + start
                     return ((name, (source, begin, begin + len(name))),)
     return ()
@@ -256,9 +212,7 @@ def _in_prose(document: Document) -> tuple[_Named, ...]:
 def _cite(document: Document, named: Iterable[_Named], rule: str) -> tuple[Evidence, ...]:
     """Return one evidence per model; names with the same last path component are one model."""
     first: dict[str, _Named] = {}
-    for found, span in named:
-        cached = found.removeprefix(_CACHED)
-        name = found if cached == found else cached.replace("--", "/", 1)
+    for name, span in named:
         key = name.rstrip("/").rsplit("/", 1)[-1].lower()
         if key not in first or ("/" in name and "/" not in first[key][0]):
             first[key] = (name, span)
@@ -271,18 +225,11 @@ def _cite(document: Document, named: Iterable[_Named], rule: str) -> tuple[Evide
 def name_in(value: str) -> tuple[str, int] | None:
     """Return the model's name in a value of `--model` and its offset there; None if there is none.
 
-    `org/name` is kept; a path gives its last distinctive component; a Hugging Face cache path gives
-    its `models--org--name` part.
+    `org/name` is kept; a path or an address gives its last distinctive component.
     """
     bare = value.rstrip("/").rstrip("\\")
     if not bare or bare[0] in "$<{[(%-" or _is_placeholder(bare.lower()):
         return None
-    if bare.startswith(("http://", "https://")):
-        parts = bare.split("/")
-        if len(parts) < 5:
-            return None
-        name = "/".join(parts[3:5])
-        return name, bare.find(name)
     if bare.count("/") == 1 and bare[0] not in "/.~" and bare.partition("/")[0].lower() not in _GENERIC:
         return (bare, 0) if len(bare) > 4 and bare[-1].isalnum() else None
     start = len(bare)
@@ -302,23 +249,22 @@ def _is_distinctive_component(component: str) -> bool:
     low = component.lower()
     if low in _GENERIC or low in _PLACEHOLDERS or len(low) < 3 or low[0] in ".~$<{" or low[-1] == ":":
         return False
-    return not _HASH.match(low) and not _PATH_VERSION.match(low) and any(c.isalpha() for c in low)
+    return not _HASH.match(low) and any(c.isalpha() for c in low)
 
 
-def find_ids(text: str, *, is_lone: bool = False) -> Iterator[tuple[str, int]]:
+def find_ids(text: str) -> Iterator[tuple[str, int]]:
     """Yield `org/name` and its offset: of a known organisation, a family with a size, or a model hub's URL.
 
-    A name without a digit counts only in a URL or, with a dash, if `is_lone`: the text is short and
-    specific, such as a title.
+    A name without a digit counts only in a URL.
     """
     for match in _ID.finditer(text):
         group = next(g for g in (1, 2, 3, 4) if match.group(g))
         name = match.group(group)
         org, _, rest = name.partition("/")
-        is_telling = group == 3 or any(c.isdigit() for c in rest) or (is_lone and "-" in rest)
+        is_telling = group == 3 or any(c.isdigit() for c in rest)
         if group == 2 and (org.lower() in _GENERIC or not _SIZE.search(rest)):
             continue
-        if is_telling and org.lower() not in _NO_ORGS and not _is_file(name):
+        if is_telling and not _is_file(name):
             yield name, match.start(group)
 
 
@@ -332,8 +278,6 @@ def find_names(text: str) -> Iterator[tuple[str, int]]:
 
 def is_model(name: str) -> bool:
     """True if it names a model rather than a class, module or file named after one."""
-    if _MODULE.match(name) and not has_size(name):
-        return False
     return len(name) > 3 and not _is_file(name) and not _NO_MODEL.search(name)
 
 

@@ -25,7 +25,6 @@ Origin = Literal["command", "keyword", "nondefault", "namespace", "config", "var
 MAX_VALUE_CHARS = 1_000
 MAX_DUMP_CHARS = 12_000
 MAX_DUMPS = 50
-MAX_NAME_CHARS = 80
 MAX_SETTINGS = 4_000
 """Matches read per pattern and text; some logs repeat their command line endlessly."""
 
@@ -57,15 +56,6 @@ _DUMPS: tuple[tuple[str, Origin], ...] = (
     ("args: AsyncEngineArgs(", "namespace"),
     ("with config:", "config"),
     ("non-default args:", "nondefault"),
-)
-_UNMARKED = pattern(  # a dump pasted without its prefix, from `model=` to the end of the line
-    r"\bmodel=[^\s,]{1,300}, (?:speculative_config|tokenizer)=[^\n]{0,600}, skip_tokenizer_init="
-)
-_MODEL_NAMES = frozenset({"model", "speculative-model", "draft-model"})
-_REFERENCE = pattern(r"^\$?\{?([A-Za-z_]\w*)(?::-[^}]*)?\}?$")
-_ASSIGNED = pattern(
-    r"(?m)^[ \t>$]*(?:export[ \t]+|ENV[ \t]+|ARG[ \t]+|set[ \t]+)?([A-Za-z_]\w*)(?:: ?str)?[ \t]?=[ \t]?"
-    r"(?:snapshot_download\()?[\"']?([A-Za-z0-9./~][^\s\"'$(){}\[\];,]{2,200})"
 )
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _ENDS = frozenset(" \t\r\n\"'`,;)]}\\<>|‘’“”")
@@ -100,44 +90,11 @@ def read_settings(document: Document) -> tuple[Setting, ...]:
             *_calls(text),
         ]
         spans.sort(key=lambda item: item[1])
-        spans = _resolve_variables(text, spans)
         for name, start, end, origin in spans:
             is_switch = origin == "command" and (name in _SWITCHES or name.startswith("no-"))
             value = "" if is_switch else text[start:end]
             found.append(Setting(name, value, (source, offset + start, offset + end), origin))
     return tuple(found)
-
-
-def _resolve_variables(text: str, found: list[_Found]) -> list[_Found]:
-    """Replace models given as a variable's name by the value that the same text assigns to it.
-
-    A keyword argument whose variable is never assigned is left out.
-    """
-    if not any(_referenced_variable(text, item) for item in found):
-        return found
-    assigned: dict[str, tuple[int, int]] = {}
-    for match in islice(_ASSIGNED.finditer(text), MAX_SETTINGS):
-        start, end = match.span(2)
-        if text[start - 1] in "\"'" or "/" in match.group(2) or match.group(1).isupper():
-            assigned.setdefault(match.group(1), (start, end))
-    resolved: list[_Found] = []
-    for item in found:
-        name = _referenced_variable(text, item)
-        if name in assigned:
-            resolved.append((item[0], *assigned[name], item[3]))
-        elif not name or item[3] != "keyword":
-            resolved.append(item)
-    return resolved
-
-
-def _referenced_variable(text: str, found: _Found) -> str:
-    """Return the name of the variable that a model setting refers to; "" if its value is literal."""
-    setting, start, end, _ = found
-    is_quoted = text[start - 1] in "\"'`" and text[start] != "$"
-    if setting not in _MODEL_NAMES or is_quoted or end - start > MAX_NAME_CHARS:
-        return ""
-    match = _REFERENCE.match(text[start:end])
-    return str(match.group(1)) if match else ""
 
 
 def normalise_name(name: str) -> str:
@@ -157,15 +114,11 @@ def _flags(text: str) -> Iterator[_Found]:
         if name in _SWITCHES or name.startswith("no-"):
             yield name, start, end, "command"
         else:
-            span = _flag_value(text, end, is_item=text[start - 4 : start - 2] == "- ")
-            yield name, *(span or (end, end)), "command"
+            yield name, *(_flag_value(text, end) or (end, end)), "command"
 
 
-def _flag_value(text: str, at: int, *, is_item: bool = False) -> tuple[int, int] | None:
-    """Return the value's span after a flag: after `=`, space, a continued line, or as the next list item.
-
-    `is_item`: the flag is an item of a YAML list, so the next item is its value.
-    """
+def _flag_value(text: str, at: int) -> tuple[int, int] | None:
+    """Return the value's span after a flag: after `=`, space or a continued line."""
     if at < len(text) and text[at] == "=":
         return _token(text, at + 1)
     start, crossed_line, quoted = at, False, False
@@ -173,14 +126,11 @@ def _flag_value(text: str, at: int, *, is_item: bool = False) -> tuple[int, int]
         char = text[start]
         if char == "\n":
             is_continued = text[start - 1] == "\\" or text[start - 2 : start] == "\\\r"
-            if not crossed_line and (quoted or is_item or is_continued):
-                crossed_line = True
-            else:
+            if crossed_line or not is_continued:
                 return None
+            crossed_line = True
         elif char in "\"'":
             quoted = True
-        elif char == "-" and crossed_line and text[start + 1 : start + 2] == " ":
-            pass
         elif char not in " \t\r\\,":
             break
         start += 1
@@ -223,16 +173,10 @@ def _find_dumps(text: str) -> list[tuple[int, int, Origin]]:
     for mark, origin in _DUMPS:
         at = text.find(mark)
         while at >= 0 and len(found) < MAX_DUMPS:
-            found.append((at, _dump_end(text, at), origin))
+            end = text.find("\n", at, at + MAX_DUMP_CHARS)
+            found.append((at, end if end >= 0 else min(len(text), at + MAX_DUMP_CHARS), origin))
             at = text.find(mark, found[-1][1])
-    starts = [match.start() for match in islice(_UNMARKED.finditer(text), MAX_DUMPS)]
-    unmarked = [at for at in starts if not any(a <= at < b for a, b, _ in found)]
-    return found + [(at, _dump_end(text, at), "config") for at in unmarked]
-
-
-def _dump_end(text: str, at: int) -> int:
-    end = text.find("\n", at, at + MAX_DUMP_CHARS)
-    return end if end >= 0 else min(len(text), at + MAX_DUMP_CHARS)
+    return found
 
 
 def _keys(text: str, dumps: list[tuple[int, int, Origin]]) -> Iterator[_Found]:
@@ -249,10 +193,8 @@ def _keys(text: str, dumps: list[tuple[int, int, Origin]]) -> Iterator[_Found]:
         if span is None or text[span[0] : span[1]] in ("None", "null"):
             continue
         name = normalise_name(match.group(1))
-        is_value = origin != "keyword" or first in "\"'" or _is_literal(text, span, text[at - 1])
-        if not is_value and not _referenced_variable(text, (name, *span, origin)):
-            continue
-        yield name, *span, origin
+        if origin != "keyword" or first in "\"'" or _is_literal(text, span, text[at - 1]):
+            yield name, *span, origin
 
 
 def _is_comment(text: str, at: int) -> bool:

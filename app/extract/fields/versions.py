@@ -15,7 +15,7 @@ from typing import Any
 from app.extract.evidence import FoundValue, cite
 from app.extract.facts import VERSION_KEYS, Evidence
 from app.extract.fields.environment import Entry, Environment
-from app.extract.fields.failure_kind import is_feature_request, is_titled_request
+from app.extract.fields.failure_kind import is_feature_request
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, load_rule_set
@@ -47,15 +47,6 @@ _RANGE_AFTER = pattern(
     r"^[`*]*(?:\+(?:\W|$)| ?(?:⇄|↔|<->)|,? (?:or|and|to) (?:\d|later|newer|above|higher|greater|up)"
     r"| (?:was|were|is|are) (?:\w+ )?supported)"
 )
-_MORE = pattern(r"^(?:[`* ]*(?:,|/|、|and|or|&)[`* ]*)v?(\d+\.\d+\.\d+(?:[.\-]?post\d+)?(?:rc\d+)?)")
-_EXCLUDED = pattern(
-    r"(?i)(?:\binstead of (?:vllm )?|\(not (?:in |on )?|(?:^|[^-=])> ?"
-    r"|\bnot (?:seen|present|there|reproducible|observed) (?:in|on|with) (?:vllm )?)v?\d[\w.+]*$"
-)
-"""Matched up to a version's end: that version is excluded, or the failure began after it."""
-_IMAGE = pattern(r"[\w./-]*[a-z\d][-/][a-z][\w./-]*:v?$")
-"""A container image up to its tag; the tag is a vLLM version only if the name contains "vllm"."""
-MAX_IMAGE_CHARS = 120
 MAX_STATED_CODE_CHARS = 3_000
 """Longer code below a heading on the environment is a log, not a statement of versions."""
 
@@ -77,7 +68,7 @@ ORDER: dict[str, tuple[str, ...]] = {
         "branch",
     ),
     "torch": ("dump", "package", "said", "log", "list", "title"),
-    "cuda": ("dump", "said", "torch", "log", "title", "image", "major", "runtime"),
+    "cuda": ("dump", "said", "torch", "log", "title", "image", "major"),
     "python": ("dump", "said", "log", "title", "install"),
     "transformers": ("package", "said", "list", "title"),
     "driver": ("dump", "said", "log", "title"),
@@ -101,13 +92,11 @@ _CONFIDENCE = {
     "branch": 0.6,
     "plain": 0.7,
     "major": 0.7,
-    "runtime": 0.7,
 }
 _WEIGHED = ("title", "stated", "used", "image", "said", "plain")
 _ALL_MAY_WORK = frozenset(["used", "said", "plain"])
 """Sources whose versions may all be reported to work; the next source is read then."""
 
-_ONLY_TITLED = frozenset(["title"])
 _ONLY_MENTIONED = frozenset(["title", "used", "said", "plain", "major", "branch"])
 """Sources that are ignored in feature requests: their versions are only mentioned."""
 
@@ -123,8 +112,8 @@ _FAILS = pattern(
     ignore_case=True,
 )
 _ONWARD = pattern(r"^\S*?[ `]*(?:->|-->|→|=>|\bto\b)[ `]*v?$")
-_LISTED = frozenset([",", "and", "/", "&", ", and", "、", "or"])
 MAX_ONWARD_CHARS = 12
+_LISTED = frozenset([",", "and", "/", "&", ", and", "、", "or"])
 
 
 def find_versions(
@@ -154,7 +143,7 @@ def _choose(
     document: Document, key: str, by_place: dict[str, list[FoundValue]]
 ) -> Iterator[tuple[str, FoundValue]]:
     """Yield the most trusted source with a version of the key, and that version."""
-    ignored = _ignored_sources(document)
+    ignored = _ONLY_MENTIONED if is_feature_request(document) else ()
     for where in ORDER[key]:
         candidates = by_place.get(where)
         if not candidates or where in ignored:
@@ -165,13 +154,6 @@ def _choose(
         if chosen is not None:
             yield where, chosen
             return
-
-
-def _ignored_sources(document: Document) -> frozenset[str]:
-    """Return the sources to ignore in a feature request; documentation issues state an installed version."""
-    if is_feature_request(document) and not document.issue.title.lower().startswith("[doc"):
-        return _ONLY_MENTIONED
-    return _ONLY_TITLED if is_titled_request(document) else frozenset()
 
 
 def _failing(document: Document, candidates: list[FoundValue]) -> FoundValue | None:
@@ -194,16 +176,13 @@ def _failing(document: Document, candidates: list[FoundValue]) -> FoundValue | N
 
 
 def _later_of_two(document: Document, ordered: list[FoundValue]) -> FoundValue | None:
-    """Return b of "a -> b" or "between a and b"; None if there is no such pair."""
+    """Return b of "a -> b"; None if there is no such pair."""
     for before, after in pairwise(ordered):
         if before.span[0] != after.span[0]:
             continue
         text = document.sources[before.span[0]]
         between = text[before.span[2] : after.span[1]]
-        lead = text[max(0, before.span[1] - 20) : before.span[1]]
-        if len(between) < MAX_ONWARD_CHARS and (
-            _ONWARD.match(between) or ("between" in lead and between.strip(" v`") == "and")
-        ):
+        if len(between) < MAX_ONWARD_CHARS and _ONWARD.match(between):
             return after
     return None
 
@@ -237,18 +216,13 @@ def _clause(document: Document, item: FoundValue) -> str:
 
 
 def _all_versions(document: Document, environment: Environment) -> Iterator[tuple[str, str, FoundValue]]:
-    """Yield (key, source, version) for every candidate version.
-
-    If the dump states the version of a package other than vLLM, no other source is read for it.
-    """
-    dumped = list(_from_dump(environment))
-    yield from dumped
+    """Yield (key, source, version) for every candidate version."""
+    yield from _from_dump(environment)
     yield from _from_title(document)
-    settled = {key for key, where, _ in dumped if key != "vllm" and where in ("dump", "package")}
     places = Places(document)
     for source, offset, text in windows(document):
         for rule in load_rule_set("versions").meeting(text):
-            if rule["where"] == "title" or rule["key"] in settled:
+            if rule["where"] == "title":
                 continue
             for item in _rule_versions(rule, places, source, offset, text):
                 yield rule["key"], rule["where"], item
@@ -273,8 +247,6 @@ def _from_dump(environment: Environment) -> Iterator[tuple[str, str, FoundValue]
         *((key, "dump", entries.get(label)) for key, label in DUMP_LABELS.items()),
         *((name, "package", packages.get(name)) for name in _PACKAGES),
     ]
-    if "PyTorch version" not in entries:
-        sources.append(("cuda", "runtime", entries.get("CUDA runtime version")))
     for key, where, entry in sources:
         if entry is not None and (item := _first_word(entry, f"{key}.{where}")):
             yield key, where, item
@@ -290,8 +262,6 @@ def _first_word(entry: Entry, rule: str) -> FoundValue | None:
     if sign and not all(char in "0123456789abcdef" for char in commit.lower()):
         word = base
     bare = word.lstrip("vV")
-    if bare == "dev" and entry.value == "dev":
-        return FoundValue(bare, entry.span, rule)
     if not bare[:1].isdigit() or "." not in bare:
         return None
     source, start, _ = entry.span
@@ -315,10 +285,7 @@ def _rule_versions(rule: Rule, places: Places, source: str, offset: int, text: s
     """Yield a rule's hits in a body: the first or, in prose and images, all that state an installed one."""
     hits = _hits(rule, source, offset, text)
     if rule["where"] not in _MANY_HITS:
-        for item in islice(hits, 1):
-            yield item
-            if rule["where"] == "stated":
-                yield from _listed_with(item, offset, text)
+        yield from islice(hits, 1)
         return
     for item in hits:
         is_theirs = rule["key"] == "vllm" and _is_foreign(text, item.span[1] - offset)
@@ -326,22 +293,8 @@ def _rule_versions(rule: Rule, places: Places, source: str, offset: int, text: s
             yield item
 
 
-def _listed_with(item: FoundValue, offset: int, text: str) -> Iterator[FoundValue]:
-    """Yield the versions listed right after a stated one."""
-    source, _, end = item.span
-    for _ in range(MAX_HITS):
-        more = _MORE.match(text[end - offset : end - offset + 40])
-        if more is None:
-            return
-        start, end = end + more.start(1), end + more.end(1)
-        yield FoundValue(more.group(1), (source, start, end), item.rule)
-
-
 def _is_foreign(text: str, start: int) -> bool:
     """True if the word before a version, or before its list, names another product."""
-    image = _IMAGE.search(text[max(0, start - MAX_IMAGE_CHARS) : start])
-    if image is not None and "vllm" not in image[0].lower():
-        return True
     before = text[max(0, start - 48) : start].rsplit("\n", maxsplit=1)[-1]
     for word in reversed(before.replace(",", " ").split()):
         bare = word.lower().strip("`*()[]:=<>~!")
@@ -376,9 +329,7 @@ def _hits(rule: Rule, source: str, offset: int, text: str) -> Iterator[FoundValu
 
 def _is_only_mentioned(rule: Rule, text: str, match: Any, end: int) -> bool:
     """True if the version is required, mentioned or the end of a range, and not installed."""
-    if rule["key"] == "vllm":
-        return _EXCLUDED.search(text[max(0, end - 60) : end]) is not None
-    if rule["where"] not in _IN_PROSE:
+    if rule["key"] == "vllm" or rule["where"] not in _IN_PROSE:
         return False
     before = text[max(0, match.start() - 24) : match.start() + 1].lower().rstrip(" `*(")
     return before.endswith(_NOT_INSTALLED) or _RANGE_AFTER.match(text[end : end + 12]) is not None

@@ -32,10 +32,6 @@ _IN_TITLE = pattern(
 _CLASS_REPR = pattern(
     r"(<class '(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)'>)[;:,] ?(\S.{3,300}?)(?:; <traceback|$)"
 )
-_ASSERTED = pattern(
-    r"(?:^|[\s`:])(assert (?:not )?[\w.]+(?:\([^)`]{0,60}\))?(?:\[[^\]]{1,20}\])?"
-    r"(?: (?:[<>=!]=?|is not|is|in|not in) [\w.()'\"-]{1,60})?)"
-)
 _REMARK = pattern(
     r" (?:is|was|are|were|has been|being|gets) (?:reported|raised|thrown|shown|seen|encountered)\b"
     r"| (?:when|while|during|after) [a-z]"
@@ -94,12 +90,6 @@ def in_title(title: str) -> tuple[str, str] | None:
     if message[-1:] in {'"', "'", "`"} and message.count(message[-1]) % 2:
         message = message[:-1]
     return fix_case(found.group(1).removeprefix("<class '").removesuffix("'>")), message
-
-
-def asserted(title: str) -> str:
-    """Return the `assert …` quoted in a title, for display; comparisons use the bare class."""
-    found = _ASSERTED.search(title)
-    return str(found.group(1)).strip(" `\"':") if found else ""
 
 
 def bare_end(text: str) -> str | None:

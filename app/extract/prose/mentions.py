@@ -13,7 +13,6 @@ does not count: the rest may be what fixed the failure.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, cast
 
 from app.extract.evidence import cite
@@ -21,25 +20,18 @@ from app.extract.facts import Evidence, Fix, FixState
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, load_rule_set
-from app.extract.text.document import Block, Document
+from app.extract.text.document import Document
 from app.extract.text.sentences import Sentence, is_request, read_sentences
 
 MIN_BARE_NUMBER = 20
 """A bare `#7` is a list item or a step; vLLM's first issues are hardly ever mentioned."""
 
 MAX_LINK_CHARS = 120
-MIN_SENTENCE_WORDS = 3
 RELATION_CHARS = 60
 """How many characters around a number, within its sentence, are searched for its relation."""
-SENTENCE_WORD_CHARS = 3
-"""The text after a full stop is a sentence if it has a word of at least this length."""
 
 _LIST = load("related")
 _NOT_BEFORE: tuple[str, ...] = tuple(_LIST["not_before"])
-_NOTHING_BEFORE: tuple[str, ...] = tuple(_LIST["issue_words"])
-_FOREIGN: tuple[str, ...] = tuple(_LIST["foreign_projects"])
-_OWN = ("vllm", "vllm issue", "vllm pr")
-"""Names of vLLM itself, which count as foreign in the issues of other projects."""
 _HASH = pattern(r"(?:^|[^\w#&/.=-])((?:[Gg][Hh]-|#)(\d{1,6}))\b")
 _FULL = pattern(r"\b([A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*)#(\d{1,6})\b")
 _URL = pattern(
@@ -49,7 +41,6 @@ _URL = pattern(
 _LINK = pattern(
     r"^\]\((?:https?://)?(?:www\.)?github\.com/([\w-]+/[\w.-]+)/(?:(?:issues|pull)/(\d+))?", ignore_case=True
 )
-_LOG_LINE = pattern(r"^(?:\s|\[|\(|\||#|>>>|\w+Error|(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b|\d|File \")")
 _Found = tuple[str, int, int, int]
 """Repository in lower case, number, start, end in the block."""
 
@@ -65,10 +56,7 @@ def find_related(document: Document) -> tuple[tuple[int, ...], tuple[str, ...], 
     elsewhere: dict[str, Evidence] = {}
     own, repo = document.issue.number, document.issue.repo.lower()
     for block in document.blocks:
-        if "#" not in block.text and "github.com/" not in block.text and "GH-" not in block.text:
-            continue
-        found = _after_log(document, block, repo) if block.kind == "code" else _mentions(block.text, repo)
-        for name, number, start, end in found:
+        for name, number, start, end in () if block.kind == "code" else _mentions(block.text, repo):
             span = (block.source, block.start + start, block.start + end)
             rule = f"related.{_relation(block.text, start, end)}"
             if name != repo:
@@ -78,14 +66,6 @@ def find_related(document: Document) -> tuple[tuple[int, ...], tuple[str, ...], 
             elif number != own and number not in here:
                 here[number] = cite(document, "related", str(number), span, rule, 0.95)
     return tuple(here), tuple(elsewhere), (*here.values(), *elsewhere.values())
-
-
-@lru_cache(maxsize=64)
-def foreign_words(repo: str) -> tuple[str, ...]:
-    """Return lower-case words after which a bare number belongs to another project than `repo`."""
-    name = repo.lower().rpartition("/")[2]
-    words = _FOREIGN if name == "vllm" else (*_FOREIGN, *_OWN)
-    return tuple(word for word in words if word.partition(" ")[0] != name)
 
 
 def _mentions(text: str, repo: str) -> list[_Found]:
@@ -105,21 +85,9 @@ def _named(rule: Any, text: str, repo: str) -> Iterator[_Found]:
         yield (repo if name.lower() == repo else name), int(match.group(2)), match.start(), match.end()
 
 
-def _after_log(document: Document, block: Block, repo: str) -> Iterator[_Found]:
-    """Yield full URLs in prose that follows an unfenced log in the same block."""
-    above = document.sources[block.source][: block.start]
-    if "github.com/" not in block.text or above.rstrip().endswith("```"):
-        return
-    for name, number, start, end in _named(_URL, block.text, repo):
-        head = block.text.rfind("\n", 0, start) + 1
-        line = block.text[head : block.text.find("\n", start) if "\n" in block.text[start:] else None]
-        if name == repo and len(line.split()) >= MIN_SENTENCE_WORDS and not _LOG_LINE.match(line):
-            yield name, number, start, end
-
-
 def _relation(text: str, start: int, end: int) -> str:
     """Return the relation stated around a mention within its sentence; "mention" if none."""
-    before = _last_sentence(text[max(0, start - RELATION_CHARS) : start].rpartition("\n")[2])
+    before = text[max(0, start - RELATION_CHARS) : start].rpartition("\n")[2].rpartition(". ")[2]
     after = text[end : end + RELATION_CHARS].partition("\n")[0].partition(". ")[0]
     words = f"{before} # {after}"
     for rule in load_rule_set("related").meeting(words):
@@ -127,20 +95,12 @@ def _relation(text: str, start: int, end: int) -> str:
     return "mention"
 
 
-def _last_sentence(text: str) -> str:
-    """Return the text after the last full stop; all of it if only a sign or abbreviation follows."""
-    last = text.rpartition(". ")[2]
-    return last if any(len(word) >= SENTENCE_WORD_CHARS for word in last.split()) else text
-
-
 def _bare(text: str, repo: str) -> Iterator[_Found]:
     for match in _HASH.finditer(text):
         start, end = match.span(1)
         number = int(match.group(2))
         before = text[max(0, start - 24) : start].lower().rstrip(" ([*_`")
-        if before.endswith(_NOT_BEFORE) or before.endswith(foreign_words(repo)):
-            continue
-        if number < MIN_BARE_NUMBER and not before.endswith(_NOTHING_BEFORE):
+        if number < MIN_BARE_NUMBER or before.endswith(_NOT_BEFORE):
             continue
         link = _LINK.search(text[end : end + MAX_LINK_CHARS]) if text[start - 1 : start] == "[" else None
         leads_away = link is not None and (
@@ -154,9 +114,7 @@ _NUMBER = pattern(
     r"((?:[a-z0-9][\w-]*/[a-z0-9][\w.-]*)?)#(\d{3,6})\b|github\.com/([\w-]+/[\w.-]+)/pull/(\d{1,6})",
     ignore_case=True,
 )
-_WORDS_BEFORE = 24
 _VERSION = pattern(r"\bv?(\d+\.\d+\.\d+(?:\.?(?:post|rc)\d+)?)\b")
-_RETRACTIONS = ("however", "unfortunately", "but it still", "but the", "still,", "但是", "但")
 _RANK = {"fixed": 3, "merged_unreleased": 2, "in_progress": 1}
 
 
@@ -172,12 +130,8 @@ def find_fix(document: Document) -> tuple[Fix | None, Evidence | None]:
     if is_request(document):
         return None, None
     best: _StatedFix | None = None
-    sentences = read_sentences(document)
-    for order, sentence in enumerate(sentences):
+    for order, sentence in enumerate(read_sentences(document)):
         if "#" not in sentence.text and "/pull/" not in sentence.text:
-            continue
-        after = sentences[order + 1] if order + 1 < len(sentences) else None
-        if after is not None and after.source == sentence.source and after.low.startswith(_RETRACTIONS):
             continue
         fix = _read(document, sentence, order)
         if fix is not None and (best is None or fix.rank > best.rank):
@@ -189,8 +143,6 @@ def _read(document: Document, sentence: Sentence, order: int) -> _StatedFix | No
     for rule in load_rule_set("stated_fix").meeting(sentence.text):
         match = rule.pattern.search(sentence.text)
         if match is None or not (found := _pull_request_in(document, sentence.text, match.span(0))):
-            continue
-        if rule.id == "fix.submitted" and "issue" in match.group(0).lower():
             continue
         if rule["state"] == "no":
             return None
@@ -205,9 +157,6 @@ def _pull_request_in(document: Document, text: str, span: tuple[int, int]) -> st
         name = match.group(1) or match.group(3) or repo
         number = int(match.group(2) or match.group(4))
         if not span[0] <= match.end(0) <= span[1] or (number == own and name.lower() == repo.lower()):
-            continue
-        before = text[max(0, match.start(0) - _WORDS_BEFORE) : match.start(0)].lower().rstrip(" ([*_`")
-        if name == repo and before.endswith(foreign_words(repo)):
             continue
         return f"#{number}" if name.lower() == repo.lower() else f"{name}#{number}"
     return None

@@ -12,7 +12,6 @@ from itertools import islice
 
 from app.extract.evidence import cite
 from app.extract.facts import Evidence, Regression
-from app.extract.fields.failure_kind import is_guide
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, load_rule_set
@@ -40,7 +39,7 @@ MIN_AGREED = 0.3
 """Minimum probability of a role that a rule also finds."""
 
 UPGRADED_CHARS = 40
-"""Maximum distance between the upgraded package's name and the upgrade verb after it."""
+"""Maximum distance between the name of another package and its version."""
 
 NO_BLAME_CHARS = 24
 """Maximum distance between the blaming words and a negation before them."""
@@ -78,10 +77,6 @@ _REPOSITORY = pattern(r"github\.com/[\w.-]+/([\w.-]+)(?:/commits?/)?$")
 """Before a change in an address: its repository."""
 MAX_REPOSITORY_CHARS = 90
 
-_LACKS_FEATURE = pattern(r"^\W{0,3}(?:do|does|did)(?:n['’]t| not) (?:contain|include|support|ship)")
-"""After a version: it lacks the failing feature, which is no proof that it works."""
-
-
 _Claim = tuple[str, Evidence]
 """A version or a change, and its evidence."""
 _Claims = defaultdict[str, list[_Claim]]
@@ -90,14 +85,9 @@ _Decided = tuple[Mention, str, float]
 """A mention, its likeliest role and the probability of that role."""
 
 
-def find_regression(
-    document: Document, reported: str | None = None
-) -> tuple[Regression | None, tuple[Evidence, ...]]:
-    """Return the regression range that people state; None if there is none.
-
-    A fix in a version older than the `reported` one belongs to another failure and is dropped.
-    """
-    if is_request(document) or is_guide(document):
+def find_regression(document: Document) -> tuple[Regression | None, tuple[Evidence, ...]]:
+    """Return the regression range that people state; None if there is none."""
+    if is_request(document):
         return None, ()
     claims: _Claims = defaultdict(list)
     sentences, mentions = read_mentions(document)
@@ -110,7 +100,6 @@ def find_regression(
         for part, claim in (*agreed, *_likely(document, sentence, decided[at], ruled)):
             claims[part].append(claim)
     _read_title(document, claims)
-    claims["fixed"] = [claim for claim in claims["fixed"] if not is_before(claim[0], reported)]
     return _assemble(claims)
 
 
@@ -211,9 +200,9 @@ def _likely(
         least = MIN_BLAMED if part == "culprit" else MIN_CHANCE
         if chance < least or not is_fit or mention.value == f"#{document.issue.number}":
             continue
-        if part == "works" and _LACKS_FEATURE.search(sentence.text[mention.end :]):
-            continue
-        if part == "culprit" and _holds(_before(sentence, mention.start), "no_blame"):
+        if part == "culprit" and _holds(
+            sentence.low[max(0, mention.start - NO_BLAME_CHARS) : mention.start], "no_blame"
+        ):
             continue
         if is_change and _is_elsewhere(sentence, mention.start):
             continue
@@ -226,10 +215,6 @@ def _is_elsewhere(sentence: Sentence, start: int) -> bool:
     """True if a change is given by an address in a repository other than vLLM's."""
     found = _REPOSITORY.search(sentence.low[max(0, start - MAX_REPOSITORY_CHARS) : start])
     return found is not None and "vllm" not in found.group(1)
-
-
-def _before(sentence: Sentence, start: int) -> str:
-    return sentence.low[max(0, start - NO_BLAME_CHARS) : start]
 
 
 def _parts_of_change(value: str) -> tuple[str, ...]:
@@ -251,15 +236,13 @@ def _read_versions(document: Document, sentence: Sentence, claims: _Claims) -> N
     versions = sorted([*versions_in(sentence), *_days_in(sentence)], key=lambda one: one.start)
     if not versions or len(versions) > MAX_VERSIONS:
         return
-    low = sentence.low
     taken: set[int] = set()
     for rule in load_rule_set("regression", "part", *_VERSION_FIELDS).meeting(sentence.text):
-        extra = rule.extra
-        if extra.get("needs_cure") and not _holds(low, "cure_words"):
+        if rule.extra.get("needs_failure") and (
+            not _states_failure(sentence.low) or _holds(sentence.low, "required_words")
+        ):
             continue
-        if extra.get("needs_failure") and not (_states_failure(low) and not _holds(low, "required_words")):
-            continue
-        part = "still" if extra.get("still_if") and _holds(low, "still_words") else rule["part"]
+        part = rule["part"]
         for match in rule.pattern.finditer(sentence.text):
             for at, version in _versions_at_cue(sentence, versions, rule, match.start(), match.end()):
                 if at not in taken:
@@ -315,26 +298,18 @@ def _change_in(groups: tuple[str | None, ...], own: int) -> str | None:
 
 
 def _read_title(document: Document, claims: _Claims) -> None:
-    """Use the title: its only version does not work, and one newer than the working version fails."""
+    """Use the title: a version in it that is newer than the working version fails."""
     title = document.issue.title
     versions = versions_in(Sentence(title, lower(title), "title", 0, len(title), ""))
-    if len(versions) == 1:
-        own, works = versions[0].text, claims["works"]
-        claims["works"] = [item for item in works if item[0] != own or item[1].source == "title"]
     if not claims["works"] or claims["fails"] or claims["changed"]:
         return
     best = newest(version for version, _ in claims["works"])
-    after = [version for version in versions if is_before(best, version.text)]
-    # If a later release is named too, a rebuild of the working version is the working version itself.
-    for version in [one for one in after if _release_of(one.text) != _release_of(best)] or after:
+    for version in versions:
+        if not is_before(best, version.text):
+            continue
         span = ("title", version.start, version.end)
         quote = cite(document, "regression.first_failing", version.text, span, "regression.title", 0.7)
         claims["fails"].append((version.text, quote))
-
-
-def _release_of(version: str | None) -> str | None:
-    found = ordered(version)
-    return found.base_version if found is not None else None
 
 
 def _versions_at_cue(

@@ -94,8 +94,6 @@ def _outcome_of(document: Document, attempt: Attempt) -> Literal["fails", "works
     """Return a command's outcome, from its label or the heading of its section."""
     if attempt.result is not None:
         return attempt.result
-    if attempt.is_workaround:
-        return "works"
     if "vllm" not in attempt.command:
         return None
     block = next((b for b in document.of_source(attempt.source) if b.start <= attempt.start < b.end), None)

@@ -73,7 +73,6 @@ def test_each_rule_hits_and_misses_and_fills_a_known_key(rule) -> None:
         ('File "/x/xformers/ops/fmha/__init__.py", line 9, in f', "attention", ["XFORMERS"]),
         ("(VllmWorkerProcess pid=41) INFO hello", "executor", ["mp"]),
         ('File "/x/vllm/engine/ray_utils.py", line 31, in execute_method', "executor", ["ray"]),
-        ('AsyncEngineArgs("a/b-7b", engine_use_ray=True)', "executor", ["ray"]),
         ("WARNING [backend_guidance.py:86] parser error", "structured_output", ["guidance"]),
         ("the schema has features not supported by xgrammar", "structured_output", ["xgrammar"]),
         (
@@ -126,7 +125,6 @@ def test_the_title_of_a_wish_only_names_what_is_wanted() -> None:
     [
         ("It stops with TRITON_ATTN on Turing.", "attention", ["TRITON_ATTN"]),
         ("The FlashInfer backend stops. It works on FLASH_ATTN.", "attention", ["FLASHINFER"]),
-        ("One of `FLASH_ATTN`, `FLASHINFER` or `TRITON_ATTN` is refused.", "attention", []),
         ("Two nodes on the Ray backend.", "executor", ["ray"]),
         ("MoE backend: FLASHINFER_TRTLLM", "moe", ["FLASHINFER_TRTLLM"]),
         ("Crashes with MTP speculative decoding.", "speculative", ["MTP"]),
@@ -217,10 +215,6 @@ def test_what_is_said_to_work_is_not_what_fails() -> None:
     body = "It dies.\nBut after I add `--kv-cache-dtype fp8`, it is back to normal.\n"
     assert "kv_cache_dtype" not in backends(body, "dies without `--kv-cache-dtype fp8`")
     assert backends("I run it with `--kv-cache-dtype fp8`.")["kv_cache_dtype"] == ["fp8"]
-
-
-def test_a_link_to_a_source_file_is_no_frame() -> None:
-    assert "executor" not in backends("see https://example.org/vllm/executor/ray_gpu_executor.py#L7")
 
 
 def test_a_backend_s_options_are_not_its_name() -> None:

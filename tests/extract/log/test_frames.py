@@ -97,7 +97,6 @@ def test_a_notebook_s_linked_frame_is_read() -> None:
 @pytest.mark.parametrize(
     ("sentence", "wanted"),
     [
-        ("On line 53 in `vllm/platforms/card.py`, the name is cast.", "card.py:53"),
         ("It is caused by https://example.org/vllm/chat_tools.py#L77 only.", "chat_tools.py:77"),
         ("We read `card.py` with care.", None),
     ],
@@ -107,24 +106,3 @@ def test_a_sentence_may_say_where_it_happens(sentence: str, wanted: str | None) 
 
     assert found is not None
     assert found.frame == wanted
-
-
-def test_words_announced_as_an_error_are_one() -> None:
-    block = "```\nthe sizes of both tensors do not fit\n```\n"
-
-    announced = error("[Bug]: it stops", f"We met the following error:\n\n{block}")
-    page = error("[Bug]: it stops", f"We run this:\n\n{block}")
-
-    assert announced is not None
-    assert announced.message == "the sizes of both tensors do not fit"
-    assert page is None
-
-
-def test_a_refusal_that_is_all_that_is_said_is_the_error() -> None:
-    words = "This kind of card is not yet supported!"
-
-    found = error(f"[Bug]: {words}", f"### Describe the bug\n\n{words}\n")
-
-    assert found is not None
-    assert found.message == words
-    assert error(f"[Bug]: {words}", "### Describe the bug\n\nWe do not know.\n") is None

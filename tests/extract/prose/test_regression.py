@@ -34,7 +34,6 @@ def told(body: str, title: str = "EngineCore stops at startup") -> dict[str, Any
         "0.28.0 很慢，0.27.0 正常。",
         "Throughput regression from v0.27.0 to v0.28.0.",
         "A slowdown was seen between vLLM ROCm v0.27.0 and v0.28.0.",
-        "Upgraded to v0.28.0 from v0.27.0, now it hangs.",
         "Slow with 0.28.0(v0.27.0 was fine).",
         "After upgrading the image from vllm-openai:v0.27.0 to v0.28.0 the answers are empty.",
         "With the release of vllm 0.28.0 it no longer loads. It works fine with 0.27.0.",
@@ -52,8 +51,6 @@ def test_two_versions_make_a_range(said: str) -> None:
         "Answers are wrong with vLLM (>= v0.28.0).",
         "Serving it with version >=0.28.0 gives an error.",
         "The model fails to load on vLLM ≥ 0.28.0 here.",
-        "Loading the weights breaks under vllm 0.28.0+.",
-        "Random hangs in 0.28.0+ with two cards.",
     ],
 )
 def test_an_open_range_that_fails_begins_where_it_fails_first(said: str) -> None:
@@ -197,18 +194,6 @@ def test_the_title_s_only_version_does_not_work() -> None:
 def test_still_failing_and_fixed_in_are_told_apart() -> None:
     assert told("The issue still exists as of v0.20.0.") == {"still_failing": ("0.20.0",)}
     assert told("It is fixed in v0.20.2.") == {"fixed_in": "0.20.2"}
-
-
-def test_what_is_fixed_in_an_older_version_than_the_reported_one_is_another_failure() -> None:
-    document = an_issue("A like one is fixed in v0.20.2.")
-    assert find_regression(document, "0.21.0") == (None, ())
-    found, _ = find_regression(document, "0.20.2")
-    assert found is not None
-    assert found.fixed_in == "0.20.2"
-
-
-def test_an_upgrade_that_did_not_cure_is_still_failing() -> None:
-    assert told("Upgraded to v0.20.2, but the crash persists.") == {"still_failing": ("0.20.2",)}
 
 
 def test_an_untagged_build_is_kept_and_never_ordered_against_a_release() -> None:
