@@ -30,7 +30,6 @@ _WEAK_IN_TITLES = frozenset(
 _CONFIDENCE = {"title": 0.9, "error": 0.9, "label": 0.7, "text": 0.6}
 _REPORTS = ("[bug", "[ci fail", "[ci-fail", "[ci] fail", "[ci/fail")
 _TRACEBACK = "Traceback (most recent call last)"
-_BUG_SECTION = "describe the bug"
 _PLAN = pattern(_PROPOSAL_LIST["plan"]["title"], ignore_case=True)
 _REQUEST = pattern(_PROPOSAL_LIST["wish"]["title"], ignore_case=True)
 _REQUEST_FORM: str = _PROPOSAL_LIST["wish"]["form"]
@@ -104,8 +103,6 @@ def _is_question(title: str) -> bool:
 def _shows_failure(document: Document, error_type: str | None, error_message: str) -> bool:
     """True if a request still reports a failure: its title names the error, or a program printed it."""
     body = document.sources["body"]
-    if _describes_bug(document):
-        return True
     if error_type is None:
         return False
     if error_type in document.issue.title or _TRACEBACK in body:
@@ -114,15 +111,6 @@ def _shows_failure(document: Document, error_type: str | None, error_message: st
     printed, _, _ = unwrap(body[body.rfind("\n", 0, at) + 1 : at]) if at > 0 else ("", "", "")
     name = printed.strip(" :E").rpartition(": ")[2]
     return name.rpartition(".")[2] == error_type
-
-
-def _describes_bug(document: Document) -> bool:
-    """True if the bug form was used and its description says that something fails."""
-    rules = load_rule_set("kind", "steps", "text")
-    bug_sentences = (
-        s for s in islice(read_sentences(document), MAX_SENTENCES) if _BUG_SECTION in s.heading.lower()
-    )
-    return any(not s.is_heading and rules.meeting(s.text) for s in bug_sentences)
 
 
 def _build_failure(document: Document) -> tuple[Rule, tuple[str, int, int]] | None:

@@ -160,8 +160,7 @@ def _from_arguments(log: str, vllm_version: str | None) -> Launch | None:
     chosen = {
         name: value
         for name, value in arguments.items()
-        if not _is_set_by_program(name, value, arguments)
-        and (not is_all or not _is_default(name, value, vllm_version))
+        if not _is_set_by_program(name, value, arguments) and not (is_all and _is_default(name, value))
     }
     if not is_server:
         return _python_launch(model, {k: v for k, v in chosen.items() if k not in _SET_BY_PYTHON})
@@ -225,17 +224,12 @@ def _value(node: ast.expr) -> Any:
 
 
 def _object_value(node: ast.expr) -> Any:
-    """Return the fields of a printed KV transfer configuration, a LoRA module as `name=path`, or `OPEN`."""
+    """Return a LoRA module as `name=path`; `OPEN` for any other object."""
     if isinstance(node, ast.List):
         return [_value(item) for item in node.elts]
-    if not isinstance(node, ast.Call) or node.args:
-        return OPEN
-    fields = {word.arg: _value(word.value) for word in node.keywords if word.arg}
-    if "path" in fields and "name" in fields:
-        return f"{fields['name']}={fields['path']}"
-    if isinstance(node.func, ast.Name) and node.func.id == "KVTransferConfig":
-        return {k: v for k, v in fields.items() if v not in (None, {}, []) and k != "engine_id"}
-    return OPEN
+    words = node.keywords if isinstance(node, ast.Call) else ()
+    fields = {word.arg: _value(word.value) for word in words}
+    return f"{fields['name']}={fields['path']}" if "path" in fields and "name" in fields else OPEN
 
 
 def _is_set_by_program(name: str, value: Any, arguments: dict[str, Any]) -> bool:
@@ -245,14 +239,8 @@ def _is_set_by_program(name: str, value: Any, arguments: dict[str, Any]) -> bool
     return name in _INTERNAL or value is None
 
 
-def _is_default(name: str, value: Any, version: str | None) -> bool:
-    """True if this is the argument's default in this version of vLLM."""
-    if value is False:
-        since = _LIST["false_since"].get(name)
-        return since is None or version is None or is_before(version, since)
-    if (changed := _LIST["defaults_since"].get(name)) and value == changed["value"]:
-        return version is None or not is_before(version, changed["version"])
-    return value in ("", [], {}, 0) or value in _DEFAULTS.get(name, ())
+def _is_default(name: str, value: Any) -> bool:
+    return value in ("", [], {}, 0, False) or value in _DEFAULTS.get(name, ())
 
 
 def _options(name: str, value: Any, version: str | None) -> Iterator[Piece]:
@@ -270,8 +258,6 @@ def _options(name: str, value: Any, version: str | None) -> Iterator[Piece]:
     elif isinstance(value, list | tuple):
         if name in _LIST["json_lists"]["names"]:
             yield Piece(f"{flag} {shlex.quote(_json(value))}", key)
-        elif name in _LIST["repeated"]["names"]:
-            yield from (Piece(f"{flag} {shlex.quote(str(item))}", key) for item in value)
         else:
             yield Piece(" ".join([flag, *(shlex.quote(str(item)) for item in value)]), key)
     else:

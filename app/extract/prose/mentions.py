@@ -13,6 +13,7 @@ does not count: the rest may be what fixed the failure.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast
 
 from app.extract.evidence import cite
@@ -32,6 +33,10 @@ RELATION_CHARS = 60
 
 _LIST = load("related")
 _NOT_BEFORE: tuple[str, ...] = tuple(_LIST["not_before"])
+_NOTHING_BEFORE: tuple[str, ...] = tuple(_LIST["issue_words"])
+_FOREIGN: tuple[str, ...] = tuple(_LIST["foreign_projects"])
+_OWN = ("vllm", "vllm issue", "vllm pr")
+"""Names of vLLM itself, which count as foreign in the issues of other projects."""
 _HASH = pattern(r"(?:^|[^\w#&/.=-])((?:[Gg][Hh]-|#)(\d{1,6}))\b")
 _FULL = pattern(r"\b([A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*)#(\d{1,6})\b")
 _URL = pattern(
@@ -68,6 +73,14 @@ def find_related(document: Document) -> tuple[tuple[int, ...], tuple[str, ...], 
     return tuple(here), tuple(elsewhere), (*here.values(), *elsewhere.values())
 
 
+@lru_cache(maxsize=64)
+def _foreign_words(repo: str) -> tuple[str, ...]:
+    """Return lower-case words after which a bare number belongs to another project than `repo`."""
+    name = repo.lower().rpartition("/")[2]
+    words = _FOREIGN if name == "vllm" else (*_FOREIGN, *_OWN)
+    return tuple(word for word in words if word.partition(" ")[0] != name)
+
+
 def _mentions(text: str, repo: str) -> list[_Found]:
     found: list[_Found] = []
     if "github.com/" in text.lower():
@@ -100,7 +113,9 @@ def _bare(text: str, repo: str) -> Iterator[_Found]:
         start, end = match.span(1)
         number = int(match.group(2))
         before = text[max(0, start - 24) : start].lower().rstrip(" ([*_`")
-        if number < MIN_BARE_NUMBER or before.endswith(_NOT_BEFORE):
+        if before.endswith(_NOT_BEFORE) or before.endswith(_foreign_words(repo)):
+            continue
+        if number < MIN_BARE_NUMBER and not before.endswith(_NOTHING_BEFORE):
             continue
         link = _LINK.search(text[end : end + MAX_LINK_CHARS]) if text[start - 1 : start] == "[" else None
         leads_away = link is not None and (

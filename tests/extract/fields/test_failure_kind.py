@@ -134,12 +134,6 @@ def test_the_kind_has_a_quote_whatever_the_text(
         assert document.sources[evidence.source][evidence.start : evidence.end] == evidence.quote
 
 
-def test_the_bug_form_reports_whatever_the_title_asks() -> None:
-    body = "### Describe the bug\n\nWith two ranks it gets stuck.\n"
-    assert told("[Feature]: several ranks", body=body) == "hang"
-    assert told("[Feature]: several ranks", body="### Describe the bug\n\nPlease add it.\n") == "none"
-
-
 def test_a_question_labelled_as_bug_reports_nothing_by_itself() -> None:
     assert told("Do you take embeddings?", labels=("bug",)) == "none"
 

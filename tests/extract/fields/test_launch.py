@@ -36,11 +36,6 @@ def line_of(log: str, version: str | None = None) -> str | None:
     [
         ("0.4.2", OLD.format(start="", more="enable_chunked_prefill=False, ", end=""), MODULE),
         (
-            "0.5.2",
-            OLD.format(start="", more="use_v2_block_manager=True, ", end=""),
-            MODULE + " --use-v2-block-manager",
-        ),
-        (
             "0.6.6",
             OLD.format(
                 start=SERVE, more="use_v2_block_manager=True, limit_mm_per_prompt={'image': 3}, ", end=""
@@ -48,15 +43,6 @@ def line_of(log: str, version: str | None = None) -> str | None:
             "vllm serve acme/Llama-9B "
             + RUN.format("--trust-remote-code ")
             + " --limit-mm-per-prompt image=3",
-        ),
-        (
-            "0.7.3",
-            OLD.format(
-                start=SERVE,
-                more="enable_prefix_caching=False, ",
-                end=", dispatch_function=<function ServeSubcommand.cmd at 0x7f>",
-            ),
-            "vllm serve acme/Llama-9B " + RUN.format("--trust-remote-code ") + " --no-enable-prefix-caching",
         ),
         (
             "0.9.2",
@@ -85,21 +71,10 @@ def line_of(log: str, version: str | None = None) -> str | None:
         (
             "0.15.0",
             NEW.format(
-                "{'model_tag': 'acme/V', 'api_server_count': 1, 'model': 'acme/V', 'compilation_config': "
+                "{'model_tag': 'acme/V', 'model': 'acme/V', 'compilation_config': "
                 "CompilationConfig(mode=<CompilationMode.NONE: 0>, backend='inductor', pass_config=PassConfig(x))}"
             ),
             f"vllm serve acme/V --compilation-config '{OPEN}'",
-        ),
-        (
-            "0.25.1",
-            NEW.format(
-                "{'model_tag': 'acme/V', 'model': 'acme/V', 'kv_transfer_config': KVTransferConfig("
-                "kv_connector='NixlConnector', engine_id='1-2', kv_role='kv_both', kv_ip=None)}"
-            ),
-            (
-                "vllm serve acme/V --kv-transfer-config "
-                '\'{"kv_connector": "NixlConnector", "kv_role": "kv_both"}\''
-            ),
         ),
         (
             "0.32.0",
