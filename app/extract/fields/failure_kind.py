@@ -23,6 +23,7 @@ from app.extract.text.sentences import is_request, read_sentences
 
 _LIST, _PROPOSAL_LIST = load("kind"), load("proposal")
 _QUESTIONS: tuple[str, ...] = tuple(_LIST["questions"])
+_PROPOSALS: tuple[str, ...] = tuple(_LIST["proposals"])
 _WEAK_IN_QUESTIONS = frozenset(["wrong_output", "slowdown"])
 _WEAK_IN_TITLES = frozenset(
     ["title_exception", "title_wrong", "title_odd", "title_timeout", "title_performance", "title_slow"]
@@ -31,6 +32,7 @@ _CONFIDENCE = {"title": 0.9, "error": 0.9, "label": 0.7, "text": 0.6}
 _REPORTS = ("[bug", "[ci fail", "[ci-fail", "[ci] fail", "[ci/fail")
 _TRACEBACK = "Traceback (most recent call last)"
 _PLAN = pattern(_PROPOSAL_LIST["plan"]["title"], ignore_case=True)
+_SPAM = pattern(_PROPOSAL_LIST["spam"]["title"], ignore_case=True)
 _REQUEST = pattern(_PROPOSAL_LIST["wish"]["title"], ignore_case=True)
 _REQUEST_FORM: str = _PROPOSAL_LIST["wish"]["form"]
 _FAILED_RUN = pattern(_PROPOSAL_LIST["wish"]["unless"])
@@ -53,6 +55,8 @@ def find_failure(
     """
     whole = ("title", 0, len(document.issue.title))
     error = f"{error_type}: {error_message}" if error_type else error_message
+    if _SPAM.search(document.sources["title"]):
+        return False, "none", _cite(document, "none", whole, "kind.title_spam")
     if is_request(document) and not _shows_failure(document, error_type, error_message):
         return False, "none", _cite(document, "none", whole, "kind.title_request")
     place = _message_span(document, error_message or error_type or "") or whole
@@ -98,6 +102,12 @@ def _states_failure(document: Document) -> bool:
 
 def _is_question(title: str) -> bool:
     return title.rpartition("]")[2].lstrip(" :：").lower().startswith(_QUESTIONS)
+
+
+def _only_proposes(title: str) -> bool:
+    """True if the title of a performance issue asks or proposes instead of reporting slowness."""
+    low = title.lower()
+    return _is_question(title) or low.endswith(("?", "？")) or any(word in low for word in _PROPOSALS)
 
 
 def _shows_failure(document: Document, error_type: str | None, error_message: str) -> bool:
@@ -146,7 +156,9 @@ def _from_labels_and_text(document: Document) -> tuple[bool, FailureKind, Eviden
                 return True, _kind(rule), _cite(document, rule["kind"], span, rule.id)
     if is_bug and not is_question:
         return True, "other", _cite(document, "other", whole, "kind.title_bug")
-    if "performance" in labels and not is_question and not title.endswith(("?", "？")):
+    for rule in () if is_question else load_rule_set("kind", "steps", "last").meeting(title):
+        return True, _kind(rule), _cite(document, rule["kind"], whole, rule.id)
+    if "performance" in labels and not _only_proposes(title):
         return True, "slowdown", _cite(document, "slowdown", whole, "kind.label_performance")
     return False, "none", None
 

@@ -24,11 +24,13 @@ MAX_GPUS = 8
 
 _LIST = load("gpus")
 _CONFIDENCE: dict[str, float] = _LIST["confidence"]
+_NAMELESS = frozenset(_LIST["nameless"]["names"])
 _CPU_LOG: tuple[str, ...] = tuple(_LIST["cpu"]["log"])
 _NOT_CPU: tuple[str, ...] = tuple(_LIST["cpu"]["unless"])
 _HOSTED: tuple[str, ...] = tuple(_LIST["cpu"]["hosts"])
 _CPU_TITLE = pattern(_LIST["cpu"]["title"], ignore_case=True)
 _HOST_TITLE = pattern(_LIST["cpu"]["host_title"], ignore_case=True)
+_ELSEWHERE = pattern(_LIST["elsewhere"]["before"], ignore_case=True)
 _OWNED = pattern(_LIST["owned"]["before"], ignore_case=True)
 _SMI_ROW = pattern(
     r"(?m)^\s*\|\s+(\d{1,2})\s+"
@@ -61,7 +63,7 @@ def _from_environment(environment: Environment) -> Iterator[tuple[str, Span]]:
         if name is None:
             name = entry.value.split("(")[0].replace("NVIDIA ", "").replace("AMD ", "").strip()
             name = name.split(NO_ARCH)[0]
-            if not name:
+            if not name or name.lower() in _NAMELESS:
                 continue
         yield name, entry.span
 
@@ -78,23 +80,30 @@ def _cite_unique(document: Document, named: Iterable[tuple[str, Span]], rule: st
 
 @lru_cache(maxsize=2)
 def mentions_of(document: Document) -> Mapping[str, list[GpuMention]]:
-    """Return the accelerators named in a document, by place.
+    """Return the accelerators named in a document, by place, without those on which it does not fail.
 
     The places are `title`, `stated` (the author's words), `log` and `comment` (the first one).
     """
     found: dict[str, list[GpuMention]] = {place: [] for place in _ORDER}
-    found["title"] = list(find_mentions(document.sources["title"], "title"))
+    title = document.sources["title"]
+    found["title"] = [m for m in find_mentions(title, "title") if not _is_other_machine(title, m)]
     places = Places(document)
     for source, offset, text in windows(document):
         for mention in find_mentions(text, source, offset):
             block = places.block_at(source, mention.span[1])
             is_code = block is not None and block.kind in ("code", "quote")
-            if is_code and not mention.is_branded:
+            if not mention.is_branded if is_code else _is_other_machine(document.sources[source], mention):
                 continue
             place = "comment" if source != "body" else "log" if is_code else "stated"
             if place != "comment" or not found[place] or found[place][-1].span[0] == source:
                 found[place].append(mention)
     return found
+
+
+def _is_other_machine(text: str, mention: GpuMention) -> bool:
+    """True if the words before say that the failure is not on this GPU."""
+    start = mention.span[1]
+    return bool(_ELSEWHERE.search(text[max(0, start - 60) : start]))
 
 
 def is_owned(document: Document, span: Span) -> bool:

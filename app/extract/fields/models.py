@@ -56,8 +56,10 @@ _HASH = pattern(r"^[0-9a-f]{12,64}$")
 _NO_MODEL = pattern(_LIST["no_model"]["pattern"])
 _SIZE = pattern(_SIZE_TEXT)
 _BARE = pattern(_LIST["bare"]["pattern"], ignore_case=True)
+_MODULE = pattern(r"^[a-z0-9]+(?:_[a-z0-9]+)+$")
 _BETWEEN = r"[_-]?(?:(?:\d[\w.]*|it|chat)[_-])?"
 """Allowed between two words of a name in its longer spelling: a size or a date."""
+_NO_ORGS = frozenset(_LIST["no_orgs"])
 _STATED = pattern(
     r"(?mi)^[ \t]*(?:[-*•+|]|\d[.)])?[ \t|]*[*`_]*(?:base |draft |target |served )?models?"
     r"(?: name| id| used| path)?[*`_]*[ \t]*[:|：=][ \t*`\[]*([^\s`*|,(（\]]+)"
@@ -264,7 +266,7 @@ def find_ids(text: str) -> Iterator[tuple[str, int]]:
         is_telling = group == 3 or any(c.isdigit() for c in rest)
         if group == 2 and (org.lower() in _GENERIC or not _SIZE.search(rest)):
             continue
-        if is_telling and not _is_file(name):
+        if is_telling and org.lower() not in _NO_ORGS and not _is_file(name):
             yield name, match.start(group)
 
 
@@ -278,6 +280,8 @@ def find_names(text: str) -> Iterator[tuple[str, int]]:
 
 def is_model(name: str) -> bool:
     """True if it names a model rather than a class, module or file named after one."""
+    if _MODULE.match(name) and not has_size(name):
+        return False
     return len(name) > 3 and not _is_file(name) and not _NO_MODEL.search(name)
 
 

@@ -169,3 +169,18 @@ def test_the_form_for_features_is_a_wish_without_a_tag_too() -> None:
 def test_what_a_title_wishes_for_is_wanted() -> None:
     assert is_titled_request(read_document(IssueText(1, "[Feature]: CUDA 13.0", "KeyError: 'x'")))
     assert not is_titled_request(read_document(IssueText(1, "[Bug]: CUDA 13.0", "")))
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "HACKEAR Insta gratis, como recuperar una cuenta de Instagram",
+        "Hack Facebook for free, how to recover an account",
+    ],
+)
+def test_advertising_reports_nothing(title: str) -> None:
+    assert told(title) == "none"
+
+
+def test_a_failure_that_names_a_company_is_one() -> None:
+    assert told("Crash with facebook/opt-125m after recovering a checkpoint") != "none"

@@ -218,3 +218,7 @@ def test_a_remark_in_a_program_names_no_machine() -> None:
 
 def test_a_bare_gpu_line_is_a_row() -> None:
     assert read("```\nGPU 0: NVIDIA H20\nNvidia driver version: 555.42.02\n```") == (["H20"], 1)
+
+
+def test_where_it_works_is_not_where_it_fails() -> None:
+    assert read("It fails on B200. It works on H100.")[0] == ["B200"]
