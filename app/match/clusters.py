@@ -6,8 +6,8 @@ Constrained agglomerative clustering in a fixed order, so that the result depend
    newest judgement first, unless that would join issues judged different.
 2. Duplicates that people named: joined unless a judgement keeps the two apart.
 3. Ties by similarity, the strongest first: two blocks join if their mean pair score is high (average
-   linkage), no pair scores too low, and few pairs contradict each other (`why_apart`). A block contains only
-   issues joined by similarity; issues that people added to the group are not compared.
+   linkage) and few pairs contradict each other (`are_apart`). A block contains only issues joined by
+   similarity; issues that people added to the group are not compared.
 
 A pair with a high score is a tie only if both name one failure (`pairs/one_failure.py`).
 """
@@ -19,14 +19,12 @@ from itertools import product
 
 from app.extract.facts import Facts
 from app.match.pairs.features import PairFeatures
-from app.match.pairs.one_failure import why_apart
+from app.match.pairs.one_failure import are_apart
 from app.store.derived.clusters import FailureTraits
 from app.store.records import Pair
 
 MEAN_LEAST = 0.6
 """Minimum mean score of the pairs between two blocks."""
-PAIR_LEAST = 0.4
-"""Minimum score of each of these pairs."""
 APART_MOST = 0.1
 """Maximum share of these pairs that contradict each other."""
 COMPARED_MAX = 32
@@ -90,9 +88,9 @@ def _may_join_blocks(
 ) -> bool:
     few, many = sorted((_sample(one), _sample(two)), key=lambda numbers: (len(numbers), numbers))
     found = [score for number in few for score in scores(number, many)]
-    if min(found) < PAIR_LEAST or round(sum(found) / len(found), 6) < MEAN_LEAST:
+    if round(sum(found) / len(found), 6) < MEAN_LEAST:
         return False
-    apart = sum(why_apart(members[a], members[b]) is not None for a, b in product(few, many))
+    apart = sum(are_apart(members[a], members[b]) for a, b in product(few, many))
     return apart <= APART_MOST * len(found)
 
 

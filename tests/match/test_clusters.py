@@ -70,12 +70,8 @@ def test_groups_that_are_not_alike_on_the_whole_stay_apart() -> None:
     assert clustered(ties, scores=scores, numbers=(1, 2, 3, 4)) == [(1, 2), (3, 4)]
 
 
-def test_one_pair_that_is_plainly_unlike_keeps_two_groups_apart() -> None:
-    assert clustered({(1, 2): 0.9, (2, 3): 0.8}, scores=likeness(0.9, _1_3=0.3)) == [(1, 2), (3,)]
-
-
-def test_groups_whose_issues_report_other_errors_stay_apart() -> None:
-    known = members(1, 2, 3, _1="ValueError: the table ends", _3="OSError: cannot open the file")
+def test_groups_whose_errors_name_other_code_stay_apart() -> None:
+    known = members(1, 2, 3, _1="KeyError: rotary_zebra_table", _3="KeyError: otter_cache_scale")
 
     assert cluster_issues(known, {(1, 2): 0.9, (2, 3): 0.8}, [], [], likeness()) == [(1, 2), (3,)]
 

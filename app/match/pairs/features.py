@@ -67,7 +67,7 @@ _EDGES = re.compile(r"^\W+|\W+$")
 _INSIDE_NAME = re.compile(r"[a-z][A-Z]|[0-9]")
 _SETS = (
     *("conditions", "title_conditions", "platforms", "families", "backends", "types"),
-    *("specific", "places", "subjects", "axes", "in_error", "culprits"),
+    *("specific", "subjects", "axes"),
 )
 _DUMP_MARKS: tuple[str, ...] = tuple(load("environment")["marks"])
 _RENAMED = {"AcceleratorError": "RuntimeError", "CUDA error": "RuntimeError", "HIP error": "RuntimeError"}
@@ -91,12 +91,9 @@ class PairFeatures:
         conditions: vLLM features in use; `title_conditions`: those that the title names.
         backends: as `name=value`.
         specific: which of `TITLE` and `MESSAGE` are distinctive of one failure.
-        places: `class in frame` of the error.
         subjects: distinctive identifiers and model classes in the error message, or in the title if there is
             no message.
         axes: the ways in which unlike failures share the message, or the title if there is no message.
-        in_error: the conditions and families named in the error message.
-        culprits: the changes that people say broke it.
         bags: a bag for each name of `BAGS`.
     """
 
@@ -109,11 +106,8 @@ class PairFeatures:
     backends: frozenset[str]
     types: frozenset[str]
     specific: frozenset[str]
-    places: frozenset[str]
     subjects: frozenset[str]
     axes: frozenset[str]
-    in_error: frozenset[str]
-    culprits: frozenset[str]
     bags: Mapping[str, Bag]
 
 
@@ -167,7 +161,6 @@ def build_features(title: str, text: str, facts: Facts, created_at: datetime | N
     in_title = list(rules.meeting(title))
     devices = " ; ".join((*facts.gpus, *facts.backends.get("platform", ())))
     title_conditions = _of_axis("condition", in_title)
-    culprit = facts.regression.culprit if facts.regression else None
     specific = {
         TITLE: facts.is_failure and not _is_shared(title) and _is_distinctive(plain, known),
         MESSAGE: not _is_shared(message) and _is_distinctive(mask(message), known),
@@ -182,7 +175,6 @@ def build_features(title: str, text: str, facts: Facts, created_at: datetime | N
         backends=frozenset(f"{key}={one}" for key, values in facts.backends.items() for one in values),
         types=frozenset(error_types(facts)),
         specific=frozenset(name for name, is_specific in specific.items() if is_specific),
-        places=frozenset({f"{error.type} in {error.frame}"} if error and error.type and error.frame else ()),
         subjects=frozenset(
             name
             for name in names_of(mask(message or title))
@@ -190,8 +182,6 @@ def build_features(title: str, text: str, facts: Facts, created_at: datetime | N
             or ("-" not in name and known.names.get(name, known.top) >= MIN_SUBJECT_WEIGHT)
         ),
         axes=frozenset(axes),
-        in_error=frozenset(rule.id for rule in rules.meeting(message)),
-        culprits=frozenset([culprit] if culprit else ()),
         bags=_bags(plain, message, f"{plain} {text[:MAX_TEXT_CHARS]}", known),
     )
 

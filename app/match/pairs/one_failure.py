@@ -5,8 +5,7 @@ same week, form or model have a high score, too: only a title or message in comm
 same failure, and only if nothing contradicts it.
 """
 
-from app.match.pairs.features import ARCHITECTURE_ENDINGS, MESSAGE, TITLE, WORDS, Bag, PairFeatures
-from app.match.search.agreement import DISTINCTIVE_BACKENDS
+from app.match.pairs.features import MESSAGE, TITLE, WORDS, Bag, PairFeatures
 
 CLAIM_LEAST = 0.75
 """Minimum similarity of specific titles, or of a title and a message, that name one failure."""
@@ -16,29 +15,24 @@ TITLE_LEAST = 0.9
 """Minimum similarity of specific titles that do although the messages differ in part."""
 CONTAINED_FROM = 0.95
 """Share of a specific message from which on another one contains it."""
-ERRORS_APART = 0.3
-"""Below this similarity of their messages, two issues report different errors."""
 COMMON_FROM = 2.1
 """Commonness of a message from which on unrelated failures may share it: eight issues have it."""
 TEXTS_AGREE = 0.4
 """Similarity of the whole texts that counts as a condition in common, if a message is only common."""
-NEAR_DAYS = 180
 FAR_DAYS = 365
-"""Maximum number of days between reports of one failure; `NEAR_DAYS` if unlike failures share the message."""
+"""Maximum number of days between reports of one failure."""
 RELEASE_DAYS = 14
 """Days within which reports may be of one release: a fault in it reaches many models and set-ups at once."""
-LATE_AGREEMENTS = 2
-"""Conditions that asynchronous device errors need in common: their messages do not say what failed."""
 _VAGUE = frozenset({"generic", "late"})
 
 
 def is_one_failure(one: PairFeatures, two: PairFeatures) -> bool:
     """True if both issues name the same failure, and nothing keeps them apart."""
-    return _name_one_failure(one, two) and why_apart(one, two) is None
+    return _name_one_failure(one, two) and not are_apart(one, two)
 
 
 def _name_one_failure(one: PairFeatures, two: PairFeatures) -> bool:
-    """True if both name it by message, by title, or, without messages, by class and frame of the error."""
+    """True if both name it by message or by title, or one by its title and the other by its message."""
     both = one.specific & two.specific
     titles = similarity(one, two, TITLE, TITLE) if TITLE in both else 0.0
     if one.bags[MESSAGE] and two.bags[MESSAGE]:
@@ -47,73 +41,37 @@ def _name_one_failure(one: PairFeatures, two: PairFeatures) -> bool:
         return (is_specific and same_message) or titles >= TITLE_LEAST
     crossed = ((TITLE, MESSAGE, two.specific), (MESSAGE, TITLE, one.specific))
     claims = [similarity(one, two, a, b) for a, b, specific in crossed if MESSAGE in specific]
-    return max([titles, *claims]) >= CLAIM_LEAST or not one.places.isdisjoint(two.places)
+    return max([titles, *claims]) >= CLAIM_LEAST
 
 
-def why_apart(one: PairFeatures, two: PairFeatures) -> str | None:
-    """Return what keeps two issues from being one failure, or None."""
-    return _other_failure(one, two) or _other_conditions(one, two) or _other_era(one, two)
+def are_apart(one: PairFeatures, two: PairFeatures) -> bool:
+    """True if something keeps two issues from being one failure."""
+    return (
+        are_disjoint(one.subjects, two.subjects)
+        or are_disjoint(one.title_conditions, two.title_conditions)
+        or _days_between(one, two) > FAR_DAYS
+        or _lack_conditions(one, two)
+    )
 
 
-def _other_failure(one: PairFeatures, two: PairFeatures) -> str | None:
-    reasons = {
-        "they failed on other platforms": one.platforms.isdisjoint(two.platforms),
-        "they report other errors": _report_other_errors(one, two),
-        "their errors name other models": are_disjoint(_architectures(one), _architectures(two)),
-        "their errors name other code": are_disjoint(one.subjects, two.subjects),
-        "their titles name other features": are_disjoint(one.title_conditions, two.title_conditions),
-        "other changes broke them": are_disjoint(one.culprits, two.culprits),
-    }
-    return next((reason for reason, is_met in reasons.items() if is_met), None)
-
-
-def _report_other_errors(one: PairFeatures, two: PairFeatures) -> bool:
-    if not (one.bags[MESSAGE] and two.bags[MESSAGE]) or _is_contained(one, two):
-        return False
-    return similarity(one, two, MESSAGE, MESSAGE) < ERRORS_APART
-
-
-def _other_conditions(one: PairFeatures, two: PairFeatures) -> str | None:
+def _lack_conditions(one: PairFeatures, two: PairFeatures) -> bool:
+    """True if unlike failures share the message, and too few of the conditions agree."""
     axes = one.axes | two.axes
+    same_family = not one.families.isdisjoint(two.families)
     is_of_one_release = _days_between(one, two) <= RELEASE_DAYS
     is_elsewhere = are_disjoint(one.families, two.families) or not is_of_one_release
-    if "model" in axes and is_elsewhere and one.families.isdisjoint(two.families):
-        return "every model can have this error, and no model family agrees"
+    if "model" in axes and is_elsewhere and not same_family:
+        return True
     is_vague = bool(axes & _VAGUE)
     if not is_vague and (
         not _is_common(one, two) or is_of_one_release or similarity(one, two, WORDS, WORDS) >= TEXTS_AGREE
     ):
-        return None
-    agreed = agreements(one, two)
-    if len(agreed) >= (LATE_AGREEMENTS if "late" in axes else 1):
-        return None
-    found = f"only their {agreed[0]}" if agreed else "no condition"
-    return f"many unlike failures have this line, and {found} agrees"
+        return False
+    return not same_family and one.title_conditions.isdisjoint(two.title_conditions)
 
 
 def _days_between(one: PairFeatures, two: PairFeatures) -> int:
     return abs(one.day - two.day) if one.day and two.day else 0
-
-
-def _other_era(one: PairFeatures, two: PairFeatures) -> str | None:
-    days = _days_between(one, two)
-    is_shared = bool((one.axes | two.axes) & _VAGUE) or _is_common(one, two)
-    return f"{days} days lie between them" if days > (NEAR_DAYS if is_shared else FAR_DAYS) else None
-
-
-def agreements(one: PairFeatures, two: PairFeatures) -> list[str]:
-    """Return the kinds of condition that agree: model family, backend, frame, conditions in titles."""
-    # Conditions named in the error line come with the line and are no independent evidence.
-    in_error = one.in_error | two.in_error
-    found = {
-        "family": (one.families & two.families) - in_error,
-        "backend": {
-            name for name in one.backends & two.backends if name.split("=")[0] in DISTINCTIVE_BACKENDS
-        },
-        "frame": one.places & two.places,
-        "title": (one.title_conditions & two.title_conditions) - in_error,
-    }
-    return [name for name, shared in found.items() if shared]
 
 
 def _is_contained(one: PairFeatures, two: PairFeatures) -> bool:
@@ -127,10 +85,6 @@ def _is_contained(one: PairFeatures, two: PairFeatures) -> bool:
 
 def _is_common(one: PairFeatures, two: PairFeatures) -> bool:
     return min(one.commonness, two.commonness) >= COMMON_FROM
-
-
-def _architectures(features: PairFeatures) -> frozenset[str]:
-    return frozenset(name for name in features.subjects if name.endswith(ARCHITECTURE_ENDINGS))
 
 
 def are_disjoint(one: frozenset[str], two: frozenset[str]) -> bool:

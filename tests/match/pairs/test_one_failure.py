@@ -9,11 +9,9 @@ import pytest
 from app.match.pairs.features import PairFeatures
 from app.match.pairs.one_failure import (
     FAR_DAYS,
-    NEAR_DAYS,
     RELEASE_DAYS,
-    agreements,
+    are_apart,
     is_one_failure,
-    why_apart,
 )
 from app.match.pairs.score import score_pair
 from tests.match.pairs.test_features import a_view
@@ -74,37 +72,14 @@ def test_messages_that_agree_in_part_need_the_same_title() -> None:
     assert not is_one_failure(one, titled)
 
 
-def test_other_errors_are_apart_and_one_that_tells_none_is_not() -> None:
-    one = a_view("it fails", error=RARE)
-    other = a_view("it fails", error="ValueError: output width is not a multiple of threads")
-
-    assert why_apart(one, other) == "they report other errors"
-    assert why_apart(one, a_view("it fails")) is None
-
-
-def test_other_platforms_are_apart() -> None:
-    one, two = a_view("Zebra fails", error=RARE), a_view("Zebra fails on ROCm", error=RARE)
-
-    assert why_apart(one, two) == "they failed on other platforms"
-
-
-def test_errors_that_name_other_models_are_apart() -> None:
-    one, two = (
-        a_view("it fails", error=f"ValueError: {name}ForCausalLM has no adapter support in this release")
-        for name in ("Zebra", "Otter")
-    )
-
-    assert why_apart(one, two) == "their errors name other models"
-    assert why_apart(one, one) is None
-
-
 def test_errors_that_name_other_code_are_apart() -> None:
     one, two = (
         a_view("it fails", error=f"AttributeError: the attention layer has no {name} in this release")
         for name in ("rotary_zebra_table", "otter_cache_scale")
     )
 
-    assert why_apart(one, two) == "their errors name other code"
+    assert are_apart(one, two)
+    assert not are_apart(one, one)
 
 
 @pytest.mark.parametrize(
@@ -121,35 +96,18 @@ def test_an_error_that_every_model_can_have_needs_one_model_family(
 ) -> None:
     one, two = (a_view("no images", error=PLACED, models=(m,) if m else ()) for m in (mine, theirs))
 
-    reason = "every model can have this error, and no model family agrees"
-    assert why_apart(one, later(two, days)) == (reason if is_apart else None)
+    assert are_apart(one, later(two, days)) is is_apart
 
 
-@pytest.mark.parametrize(
-    ("facts", "error", "reason"),
-    [
-        ({}, GENERIC, "many unlike failures have this line, and no condition agrees"),
-        ({"models": ("Qwen/Qwen3-8B",)}, GENERIC, None),
-        (
-            {"models": ("Qwen/Qwen3-8B",)},
-            LATE,
-            "many unlike failures have this line, and only their family agrees",
-        ),
-        ({"models": ("Qwen/Qwen3-8B",), "backends": {"attention": ("FLASHINFER",)}}, LATE, None),
-        ({"backends": {"attention": ("FLASHINFER",)}}, GENERIC, None),
-        (
-            {"backends": {"executor": ("mp",)}},
-            GENERIC,
-            "many unlike failures have this line, and no condition agrees",
-        ),
-    ],
-)
-def test_a_line_that_unlike_failures_share_needs_conditions_in_common(
-    facts: dict[str, object], error: str, reason: str | None
-) -> None:
-    view = a_view("it fails", error=error, **facts)
+@pytest.mark.parametrize("error", [GENERIC, LATE])
+def test_a_line_that_unlike_failures_share_needs_conditions_in_common(error: str) -> None:
+    plain = a_view("it fails", error=error)
+    of_one_model = a_view("it fails", error=error, models=("Qwen/Qwen3-8B",))
+    of_one_feature = a_view("LoRA fails", error=error)
 
-    assert why_apart(view, view) == reason
+    assert are_apart(plain, plain)
+    assert not are_apart(of_one_model, of_one_model)
+    assert not are_apart(of_one_feature, of_one_feature)
 
 
 def test_a_message_that_many_issues_have_is_one_failure_in_one_release_or_text() -> None:
@@ -157,32 +115,16 @@ def test_a_message_that_many_issues_have_is_one_failure_in_one_release_or_text()
     view = a_view("it fails", story, error=COMMON)
     elsewhere = a_view("no answer", "with the first request that comes in", error=COMMON)
 
-    assert why_apart(view, later(elsewhere, RELEASE_DAYS)) is None
-    assert why_apart(view, later(elsewhere, RELEASE_DAYS + 1))
-    assert why_apart(view, later(view, RELEASE_DAYS + 1)) is None
+    assert not are_apart(view, later(elsewhere, RELEASE_DAYS))
+    assert are_apart(view, later(elsewhere, RELEASE_DAYS + 1))
+    assert not are_apart(view, later(view, RELEASE_DAYS + 1))
 
 
-def test_a_condition_that_the_error_itself_names_is_none_in_common() -> None:
-    plain = a_view("LoRA kernels run out of memory on start", error=GENERIC)
-    named = a_view("LoRA kernels run out of memory on start", error=f"{GENERIC} for the LoRA weights")
+def test_the_same_line_of_another_era_is_apart() -> None:
+    view = a_view("it fails", error=RARE)
 
-    assert agreements(plain, plain) == ["title"]
-    assert agreements(named, named) == []
-
-
-@pytest.mark.parametrize(
-    ("days", "error", "is_apart"),
-    [
-        (FAR_DAYS, RARE, False),
-        (FAR_DAYS + 1, RARE, True),
-        (NEAR_DAYS, GENERIC, False),
-        (NEAR_DAYS + 1, GENERIC, True),
-    ],
-)
-def test_the_same_line_of_another_era_is_apart(days: int, error: str, is_apart: bool) -> None:
-    view = a_view("it fails", error=error, models=("Qwen/Qwen3-8B",))
-
-    assert why_apart(view, later(view, days)) == (f"{days} days lie between them" if is_apart else None)
+    assert not are_apart(view, later(view, FAR_DAYS))
+    assert are_apart(view, later(view, FAR_DAYS + 1))
 
 
 def test_what_is_one_failure_and_what_is_apart_is_the_same_from_both_ends() -> None:
@@ -194,4 +136,4 @@ def test_what_is_one_failure_and_what_is_apart_is_the_same_from_both_ends() -> N
     for one in views:
         for two in (later(view, days) for view in views for days in (0, 20, 400)):
             assert is_one_failure(one, two) == is_one_failure(two, one)
-            assert why_apart(one, two) == why_apart(two, one)
+            assert are_apart(one, two) == are_apart(two, one)
