@@ -60,7 +60,6 @@ def scores_of(store: Store, rows: Sequence[dict[str, Any]], embed: QuestionEmbed
                 heading,
                 exclude=frozenset(row.get("exclude", ())),
                 vector=embed(text),
-                meaning_weight=1.0,
             )
         near = np.array([item.scores.get(MEANING, 0.0) for item in ranked])
         words = np.array([sum(item.scores.values()) for item in ranked]) - near

@@ -35,8 +35,6 @@ _STARTING = pattern(
     r"|vllm serve|api_server|[Ff]ailed to start|initialization failed|create_engine_config"
     r"|Loading (?:model|safetensors|pt checkpoint)"
 )
-_SETTINGS = pattern(r"^args: |non-default args|LLM engine \(v")
-"""Lines that repeat what was asked for, and say nothing of what became of it."""
 _SERVER = pattern(r"APIServer|api_server|vllm serve|API server|uvicorn|cli/serve\.py|vllm: error")
 _CLIENT = pattern(r"vllm/benchmarks/|cli/(?:openai|benchmark\w*)[/.]|openai/_base_client")
 _ENGINE = pattern(r"EngineCore|Worker|LLM engine|vllm/(?:v1/)?(?:engine|worker|executor)/")
@@ -105,7 +103,7 @@ def _words_of(reading: LogReading) -> Iterator[str]:
 def _last_lines(reading: LogReading) -> list[LogLine]:
     """Those of the last lines that a healthy run does not print."""
     last = reading.lines[-LAST_LINES:]
-    return [line for line in last if not (is_usual(line) or _SETTINGS.search(line.text))]
+    return [line for line in last if not is_usual(line)]
 
 
 def _own_words(record: ErrorRecord) -> str:

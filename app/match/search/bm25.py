@@ -128,22 +128,19 @@ def with_background(ids: np.ndarray, held: np.ndarray, size: int) -> tuple[np.nd
     return held + missing * counts, size + missing * issues
 
 
-def weigh(
-    session: Session, terms: Mapping[tuple[int, str], tuple[float, str]], *, small_base: bool = True
-) -> Query:
+def weigh(session: Session, terms: Mapping[tuple[int, str], tuple[float, str]]) -> Query:
     """Weight the terms of a query by idf, including terms that no stored issue holds.
 
     Args:
         session: database session.
         terms: (channel, term) to a weight factor and the display text.
-        small_base: smooth the frequencies of a small database with the background.
     """
     asked = sorted((term_id(*term), term[0], *value) for term, value in terms.items())
     size = count_indexed(session)
     frequencies = find_frequencies(session, [row[0] for row in asked])
     ids = np.array([row[0] for row in asked], dtype=np.int64)
     held = np.array([min(frequencies.get(row[0], 0), size) for row in asked], dtype=np.int64)
-    dfs, issues = with_background(ids, held, size) if small_base else (held, float(size))
+    dfs, issues = with_background(ids, held, size)
     return Query(
         ids,
         np.array([row[1] for row in asked], dtype=np.int8),

@@ -1,11 +1,10 @@
 """Known errors: the stored issues that contain an error message, whatever else they report.
 
 In: the message of a log's root cause. Out: the issues with a passage that contains most of it. The index
-ignores word positions, so each candidate's text is read: the words must occur close together, and not merely
-be mentioned. Names in the message (in quotes, options) are ignored, unless the name alone identifies the
-failure; then it must occur verbatim. Generic messages of Python or the operating system identify a failure
-only together with the frame that raised them. Thresholds were set on whole real logs
-(`tests/benchmarks/common_errors.py`).
+ignores word positions, so each candidate's text is read: the words must occur close together. Names in the
+message (in quotes, options) are ignored, unless the name alone identifies the failure; then it must occur
+verbatim. Generic messages of Python or the operating system identify a failure only together with the frame
+that raised them. Thresholds were set on whole real logs (`tests/benchmarks/common_errors.py`).
 """
 
 import re
@@ -15,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from sqlalchemy.orm import Session
 
-from app.extract.log.course import is_mention
 from app.extract.rules.rules import load_rule_set
 from app.match.search.bm25 import Query, affordable, gains_of_holders, weigh
 from app.match.search.log_query import has_words, name_words, names_in, own_words, wrong_names
@@ -31,8 +29,6 @@ NAME_NATS_MIN = 8.0
 """Minimum information if a name alone, or the frame, identifies the failure."""
 OPENING_SHARE_MIN = 0.9
 """Minimum coverage of the message's opening alone: the text after a colon is often machine-specific."""
-NAMED_SHARE_MIN = 0.7
-"""Minimum coverage of the message, names included."""
 REPORTS_MIN = 2
 """Issues needed to call an error known; one is enough if a name alone identifies the failure."""
 NAMES_MAX = 4
@@ -49,9 +45,6 @@ _SYSTEM_RULE = "common.system"
 _ERRNO_RULE = "common.errno"
 _OPENING = re.compile(r": |, (?=(?:please|try|consider)\b)|\. |; | \((?=(?:[^()]|\([^()]*\))*\)\W*$)")
 """The end of a message's opening; a bracket counts only at the end of the sentence."""
-_OBJECT = re.compile(r"<[^<>]{1,80} at 0x[0-9a-f]+>")
-_MODEL_CLASS = re.compile(r"\b[A-Z]\w*(?:For[A-Z]\w+|Model)\b")
-"""A model class, treated as a name even without quotes: other classes fail in the same way."""
 _ERRNO = re.compile(r"^\[?(?:Errno|WinError) -?\d+\]?:? *", re.IGNORECASE)
 _NAME_PART = re.compile(r"[\w.-]+")
 """A part of a name; `X from module` has three."""
@@ -139,13 +132,12 @@ def _wordings(message: str) -> Iterator[_Wording]:
     if met & (_GENERIC_RULES | {_VALIDATION_RULE}):
         yield _Wording(message, SHARE_MIN, nats=NAME_NATS_MIN, reports=1, at_frame=True)
         return
-    message = _OBJECT.sub("", _without_system_words(message))
-    left_out = frozenset([*name_words(message), *map(str.lower, _MODEL_CLASS.findall(message))])
+    message = _without_system_words(message)
+    left_out = frozenset(name_words(message))
     yield _Wording(message, SHARE_MIN, left_out)
     opening, *rest_of_it = _OPENING.split(message, maxsplit=1)
     if rest_of_it:
         yield _Wording(opening, OPENING_SHARE_MIN, left_out)
-    yield _Wording(message, NAMED_SHARE_MIN)
 
 
 def _without_system_words(message: str) -> str:
@@ -205,12 +197,7 @@ def _share_of_passage(text: str, wording: _Wording, anchor: str, weights: Mappin
         if at < 0 or best == whole:
             break
         passage = text[max(0, at - around) : at + around]
-        if not _is_mentioned(text[max(0, at - around) : at]) and (name is None or name.search(passage)):
+        if name is None or name.search(passage):
             best = max(best, sum(weights.get(term, 0.0) for term in set(grams_of([passage]))))
         at = text.find(anchor, at + around)
     return best / whole
-
-
-def _is_mentioned(before: str) -> bool:
-    """True if the text before a passage shows that advice or a warning only mentions the error."""
-    return is_mention(before) or is_mention(before.rpartition("`")[0])

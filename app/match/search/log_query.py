@@ -6,7 +6,7 @@ server prints cannot drown out the root cause.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from typing import Literal, get_args
@@ -63,7 +63,6 @@ class LogQuery:
 
     Attributes:
         is_common: the message is empty or shared by unrelated failures.
-        is_empty: there is no message.
         names: words that name the message's subject (quoted, options); similar messages differ in them.
         is_named: only the names identify the failure; the other words come from the language.
         is_refused: the server rejected a request but did not fail; the request itself may be wrong.
@@ -71,7 +70,6 @@ class LogQuery:
 
     parts: Mapping[tuple[int, str], Part]
     is_common: bool
-    is_empty: bool = False
     names: frozenset[str] = frozenset()
     is_named: bool = False
     is_refused: bool = False
@@ -91,7 +89,7 @@ def make_log_query(reading: LogReading) -> LogQuery:
         for term in terms:
             found.setdefault((channel, term), part)
     is_refused = errors.outcome == "refused"
-    return LogQuery(found, is_common, not message, frozenset(name_words(message)), bool(words), is_refused)
+    return LogQuery(found, is_common, frozenset(name_words(message)), bool(words), is_refused)
 
 
 def _terms(
@@ -104,11 +102,11 @@ def _terms(
         yield "error", ERROR, error_terms(cause)
         yield "title", HEADING, stems_of(f"{cause.type or ''}: {cause.message}")
         yield "signature", SIGNATURE, [message_key(cause)]
-        yield "frames", FRAME, _frames(cause, is_common=is_common)
+        yield "frames", FRAME, frame_terms(cause)
     for item in chain:
         yield "chain", ERROR, error_terms(item)
         yield "chain", SIGNATURE, [message_key(item)]
-        yield "frames", FRAME, _frames(item, is_common=is_common)
+        yield "frames", FRAME, frame_terms(item)
     outer = [] if cause is not None else [text for text, _ in errors.wrappers]
     yield "chain", TEXT, grams_of([item.message for item in chain] + outer)
     wrapping = {line.number for _, line in errors.wrappers}
@@ -121,20 +119,6 @@ def _terms(
     yield "context", TEXT, grams_of(line_texts(around))
     if cause is not None and is_common:
         yield "context", TEXT, grams_of(text for text, _ in errors.wrappers)
-
-
-def _frames(error: ErrorRecord, *, is_common: bool) -> Iterable[str]:
-    """Return the frame terms of an error, without library frames if its message is common."""
-    if not is_common or not error.frames:
-        return frame_terms(error)
-    own = tuple(frame for frame in error.frames if not _is_library_code(frame.path))
-    return frame_terms(replace(error, frames=own)) if own else ()
-
-
-def _is_library_code(path: str) -> bool:
-    """True if the path is in the standard library or in an installed package other than vLLM."""
-    _, installed, package = path.rpartition("-packages/")
-    return not package.startswith("vllm/") if installed else "/lib/python3" in path
 
 
 def wrong_names(message: str) -> tuple[str, list[str]]:

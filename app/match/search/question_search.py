@@ -1,20 +1,14 @@
 """Find the stored issues that match a question in words.
 
-In: a question and its heading. Out: ranked candidates. The question is expanded: each word also matches its
-inflected forms and, with less weight, related words. Title and body are scored with BM25 as separate fields,
-the title with more weight, as a body holds whole logs; matching facts add their weight. The sum is scaled by
-the coverage of the question's words. With a vector of the question, candidates that are semantically nearer
-than average get a bonus. The parameters were tuned on the benchmark's questions that are not held out, and on
-titles of issues that people judged the same. Word forms and related words are learned from the corpus
-(`related_words.json`, made by `app.train.related_words`), without stop words and words of a single issue.
+In: a question and its heading. Out: ranked candidates. Title and body are scored with BM25 as separate
+fields, the title with more weight, as a body holds whole logs; matching facts add their weight. The sum is
+scaled by the coverage of the question's words. With a vector of the question, candidates that are
+semantically nearer than average get a bonus. The parameters were tuned on the benchmark's questions that are
+not held out, and on titles of issues that people judged the same.
 """
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from importlib.resources import files
-from typing import Any
 
 import numpy as np
 from sqlalchemy.orm import Session
@@ -27,8 +21,6 @@ from app.store.derived.model_outputs import TextVector, find_vectors
 from app.store.derived.search_index import Key, Profile, find_postings, find_profiles, term_id
 
 WORD_WEIGHT, MEANING_WEIGHT, FACT_WEIGHT, TEXT_WEIGHT = 2.0, 1.5, 0.8, 1.0
-RELATED_WEIGHT = 0.5
-"""Factor for a related word, multiplied by its similarity."""
 COVERAGE_POWER = 0.5
 """Exponent of the coverage factor; the higher, the more it counts to match all words of the question."""
 HEADING_FIELD = Field(k1=1.2, b=0.75, mean=11)
@@ -45,20 +37,16 @@ SHARED_MAX = 12
 
 @dataclass(frozen=True, slots=True)
 class QuestionTerm:
-    """A term that matches one part of the question: the part's number and the term's weight factor.
-
-    `is_own`: the term is the part itself, not a related word.
-    """
+    """A term that matches one part of the question: the part's number and the term's weight factor."""
 
     part: int
     weight: float
     term_text: str
-    is_own: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Expansion:
-    """A question after query expansion: several terms may match one part; the first `words` parts are words.
+class QuestionParts:
+    """The terms of a question by part; the first `words` parts are words, which match in headings and texts.
 
     `meanings`: for each part that is a concept, the parts of the words that express it.
     """
@@ -77,7 +65,6 @@ def find_answers(
     *,
     exclude: Collection[Key | int] = frozenset(),
     vector: TextVector | None = None,
-    meaning_weight: float | None = None,
 ) -> list[Candidate]:
     """Return the stored issues that best match a question, best first.
 
@@ -88,17 +75,18 @@ def find_answers(
         repo_ids: restrict to these repositories.
         exclude: issues to leave out before the limit applies, as keys, or as numbers for any repository.
         vector: embedding of the question; without it no vectors are read.
-        meaning_weight: nats per standard deviation of similarity; the learned weight by default.
     """
-    expanded = expand_question(text, heading)
-    if not expanded.terms:
+    asked = parts_of_question(text, heading)
+    if not asked.terms:
         return []
-    query = weigh(session, {key: (term.weight, term.term_text) for key, term in expanded.terms.items()})
-    query, parts, own = _cap_related_words(query, expanded)
-    at = query.held > 0
-    known, parts = query.known(), parts[at]
+    query = weigh(session, {key: (term.weight, term.term_text) for key, term in asked.terms.items()})
+    known = query.known()
     if not len(known.ids):
         return []
+    part_of = {term_id(*key): term.part for key, term in asked.terms.items()}
+    parts = np.array([part_of[key] for key in query.ids.tolist()], dtype=np.int64)
+    in_heading = query.channels == HEADING
+    whole = np.bincount(parts[in_heading], query.weights[in_heading], asked.parts)
     frequencies = known.frequencies()
     chosen = [
         key
@@ -109,11 +97,14 @@ def find_answers(
     keys = heaviest_holders(
         rows, known.ids, known.weights, limit=CANDIDATES, repo_ids=repo_ids, exclude=exclude
     )
-    found = _score(find_profiles(session, keys), known, parts, own, expanded)
+    found = _score(find_profiles(session, keys), known, parts[query.held > 0], whole, asked)
     if vector is not None:
         nearness = find_nearness(session, [item.key for item in found], vector)
-        weight = load_weights().prose.meaning if meaning_weight is None else meaning_weight
-        found = [with_meaning(item, weight * nearness.get(item.key, 0.0)) for item in found]
+        weight = load_weights().prose.meaning
+        found = [
+            replace(item, scores={**item.scores, MEANING: weight * nearness.get(item.key, 0.0)})
+            for item in found
+        ]
     return sorted(found, key=lambda item: (-sum(item.scores.values()), item.key))
 
 
@@ -135,26 +126,14 @@ def find_nearness(session: Session, keys: Sequence[Key], question: TextVector) -
     return {key: float(value) for key, value in zip(vectors, spread, strict=True) if value > 0}
 
 
-def with_meaning(candidate: Candidate, nats: float) -> Candidate:
-    """Add the semantic similarity's share of the score to a candidate."""
-    return replace(candidate, scores={**candidate.scores, MEANING: nats})
-
-
-def expand_question(text: str, heading: Heading) -> Expansion:
-    """Expand a question into terms, each assigned to the first part that it matches."""
+def parts_of_question(text: str, heading: Heading) -> QuestionParts:
+    """Return the terms of a question, each assigned to the first part that it matches."""
     found: dict[tuple[int, str], QuestionTerm] = {}
-    known = load_related_words()
-    words = list(heading.words.items())
-    for part, (stem, word) in enumerate(words):
+    for part, (stem, word) in enumerate(heading.words.items()):
         found.setdefault((HEADING, stem), QuestionTerm(part, WORD_WEIGHT, word))
-        for form in (*words_of(word), *known.forms.get(stem, ())):
+        for form in words_of(word):
             found.setdefault((TEXT, form), QuestionTerm(part, TEXT_WEIGHT, word))
-    for part, (stem, word) in enumerate(words):
-        for other, near in known.related.get(stem, {}).items():
-            weight = RELATED_WEIGHT * near
-            found.setdefault((HEADING, other), QuestionTerm(part, WORD_WEIGHT * weight, word, is_own=False))
-            for form in known.forms.get(other, ()):
-                found.setdefault((TEXT, form), QuestionTerm(part, TEXT_WEIGHT * weight, word, is_own=False))
+    words = len(heading.words)
     rest = [
         *(((TEXT, word), TEXT_WEIGHT, word) for word in words_of(text)[:WORDS_MAX]),
         # `first token` of `symptom.first_token`
@@ -164,35 +143,14 @@ def expand_question(text: str, heading: Heading) -> Expansion:
         ),
         *(((HEADING, fact), FACT_WEIGHT, "") for fact in heading.facts),
     ]
-    for part, (term, weight, term_text) in enumerate(rest, len(words)):
+    for part, (term, weight, term_text) in enumerate(rest, words):
         found.setdefault(term, QuestionTerm(part, weight, term_text))
     place = {stem: at for at, stem in enumerate(heading.words)}
     meanings = {}
     for rule, stems in heading.meanings.items():
         if (HEADING, rule) in found:
             meanings[found[HEADING, rule].part] = [place[stem] for stem in stems if stem in place]
-    return Expansion(found, len(words), len(words) + len(rest), meanings)
-
-
-def _cap_related_words(query: Query, expanded: Expansion) -> tuple[Query, np.ndarray, np.ndarray]:
-    """Cap the weight of each related word at the weight of the question's own word.
-
-    Returns:
-        The query, the part of each of its terms, and the idf of each part in a heading.
-    """
-    by_id = {term_id(*key): term for key, term in expanded.terms.items()}
-    found = [by_id[key] for key in query.ids.tolist()]
-    parts = np.array([term.part for term in found], dtype=np.int64)
-    factors = np.array([term.weight for term in found])
-    in_heading = query.channels == HEADING
-    most = np.full((2, expanded.parts), np.inf)
-    is_own = np.array([term.is_own for term in found])
-    information = query.weights / factors
-    # Of several forms of a word, the most common one sets the weight.
-    np.minimum.at(most, (in_heading.astype(int)[is_own], parts[is_own]), information[is_own])
-    weights = np.minimum(information, most[in_heading.astype(int), parts]) * factors
-    own = np.where(np.isinf(most[1]), 0.0, most[1])
-    return replace(query, weights=weights), parts, own
+    return QuestionParts(found, words, words + len(rest), meanings)
 
 
 def _heaviest_first(known: Query, channel: int) -> list[int]:
@@ -203,9 +161,17 @@ def _heaviest_first(known: Query, channel: int) -> list[int]:
 
 
 def _score(
-    profiles: Mapping[Key, Profile], known: Query, parts: np.ndarray, own: np.ndarray, expanded: Expansion
+    profiles: Mapping[Key, Profile],
+    known: Query,
+    parts: np.ndarray,
+    whole: np.ndarray,
+    asked: QuestionParts,
 ) -> list[Candidate]:
-    """Score each issue's heading and text against the question; each part counts by its best term."""
+    """Score each issue's heading and text against the question; each part counts by its best term.
+
+    Args:
+        parts: the part of each known term; `whole`: the weight of each part in a heading.
+    """
     size = len(profiles)
     overlap = find_overlap(list(profiles.values()), known.ids)
     of, at = overlap.of, overlap.at
@@ -218,26 +184,26 @@ def _score(
         HEADING_FIELD.saturation(np.ones(len(at)), headings[of]),
         TEXT_FIELD.saturation(overlap.counts, lengths[of]),
     )
-    scores = np.zeros((2, size, len(own)))
+    scores = np.zeros((2, size, asked.parts))
     np.maximum.at(scores, (in_heading.astype(int), of, parts[at]), weights * factors)
-    matched = np.zeros((size, len(own)))
+    matched = np.zeros((size, asked.parts))
     np.maximum.at(matched, (of[in_heading], parts[at][in_heading]), weights[in_heading])
-    words = expanded.words
+    words = asked.words
     is_met = scores.sum(axis=0)[:, :words] > 0
-    for meaning, of_words in expanded.meanings.items():
+    for meaning, of_words in asked.meanings.items():
         # "TP" in a title counts as much as the question's own words "tensor parallel".
         meant = scores[1, :, meaning] * WORD_WEIGHT / MEANING_WEIGHT
         scores[1, :, meaning] += np.maximum(meant - scores[1][:, of_words].sum(axis=1), 0.0)
         is_met[:, of_words] |= (meant > 0)[:, None]
-    met = is_met @ own[:words] / max(own[:words].sum(), 1e-9)
+    met = is_met @ whole[:words] / max(whole[:words].sum(), 1e-9)
     by_text, by_heading = scores.sum(axis=2) * met**COVERAGE_POWER
-    whole = max(HEADING_NATS_MIN, WORD_WEIGHT * float(own[:words].sum()))
+    nats = max(HEADING_NATS_MIN, float(whole[:words].sum()))
     starts = np.searchsorted(of, np.arange(size + 1))
     return [
         Candidate(
             key,
             {"title": float(by_heading[i]), "context": float(by_text[i])},
-            {"title": float(matched[i, :words].sum()) / whole},
+            {"title": float(matched[i, :words].sum()) / nats},
             {},
             0.0,
             _shared(known, at[starts[i] : starts[i + 1]]),
@@ -253,27 +219,3 @@ def _shared(known: Query, places: np.ndarray) -> tuple[tuple[int, str, float], .
         if term_text:
             found.setdefault(term_text, (TEXT, term_text, weight))
     return tuple(found.values())[:SHARED_MAX]
-
-
-NAME = "related_words.json"
-
-
-@dataclass(frozen=True, slots=True)
-class RelatedWords:
-    """By stem: its inflected forms, the most common first, and its related stems with similarity 0 to 1."""
-
-    forms: Mapping[str, Sequence[str]]
-    related: Mapping[str, Mapping[str, float]]
-
-
-@lru_cache(maxsize=1)
-def load_related_words() -> RelatedWords:
-    """Load the packaged word relations, on the first question."""
-    data: dict[str, Any] = json.loads((files(__package__) / NAME).read_text(encoding="utf-8"))
-    return RelatedWords(
-        {stem: forms.split() for stem, forms in data["forms"].items()},
-        {
-            stem: {other: int(percent) / 100 for other, percent in (item.split(":") for item in row.split())}
-            for stem, row in data["related"].items()
-        },
-    )

@@ -5,7 +5,6 @@ not required; a word in no issue is reported and ignored. Words of error lines, 
 count more. Above `PROFILES_MAX` results, term counts are ignored and idf is summed instead.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -32,9 +31,6 @@ PROFILES_MAX = 600
 """Maximum number of results whose profiles are read (about 10 µs each) for term counts."""
 CHANNEL_WEIGHT = {TEXT: 1.0, ERROR: 1.5}
 TITLE_WEIGHT = 2.0
-NAME_DF_MIN = 5
-_NAME = re.compile(r"\b(?:[A-Z][a-z]+){2,8}\b")
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +44,6 @@ class FoundByWords:
 
 def search_words(session: Session, repo_id: int, text: str) -> FoundByWords:
     """Return the issues of a repository that contain all the distinctive words of a text."""
-    text = _split_rare_names(session, text)
     words = tuple(dict.fromkeys(words_of(text)))[:WORDS_MAX]
     size = count_indexed(session)
     frequencies = find_frequencies(session, [term_id(TEXT, word) for word in words])
@@ -58,18 +53,8 @@ def search_words(session: Session, repo_id: int, text: str) -> FoundByWords:
     found = _holding(session, repo_id, [term_id(TEXT, word) for word in rare])
     texts = [*rare, *_bigrams(words_of(text)[: 2 * WORDS_MAX])]
     factors = {(channel, one): (factor, one) for channel, factor in CHANNEL_WEIGHT.items() for one in texts}
-    query = weigh(session, factors, small_base=False).known()
+    query = weigh(session, factors).known()
     return FoundByWords(_scored(session, repo_id, found, query), words, unknown)
-
-
-def _split_rare_names(session: Session, text: str) -> str:
-    """Split names such as `OutOfMemory` into words if hardly any issue contains the name."""
-    names = {found[0]: term_id(TEXT, found[0].lower()) for found in _NAME.finditer(text)}
-    held = find_frequencies(session, list(names.values()))
-    for name, key in names.items():
-        if held.get(key, 0) < NAME_DF_MIN:
-            text = text.replace(name, _HUMP.sub(" ", name))
-    return text
 
 
 def _bigrams(words: Sequence[str]) -> list[str]:

@@ -24,10 +24,8 @@ TEXTS = {
     14: "It hangs.",
     15: a_traceback(UNKNOWN_ARGUMENT.format("sparrow_length"), "vllm/loft.py:run"),
     16: a_traceback(UNKNOWN_ARGUMENT.format("sparrow_length"), "vllm/loft.py:run"),
-    17: "The gantry of loft seven lost its pigeon ballast.\n"
-    "This can cause errors like `OSError: [Errno 24] Too few perches open in loft`.\n",
-    18: "The gantry of loft seven lost its pigeon ballast.\n"
-    "This may lead to `Too few perches open in loft`.\n",
+    17: "The gantry of loft seven lost its pigeon ballast.\n",
+    18: "The gantry of loft seven lost its pigeon ballast.\n",
     19: a_traceback(f"ImportError: {MISSING}: No such file or directory", "vllm/loft.py:load"),
     20: a_traceback(f"ImportError: {MISSING}: No such file or directory", "vllm/loft.py:load"),
     22: ("\n" + "Nothing else was seen. " * 12).join(SCATTERED.split()),
@@ -93,10 +91,6 @@ def test_what_the_message_is_about_does_not_count(base: Store) -> None:
 def test_words_that_stand_apart_are_no_message(base: Store) -> None:
     assert holders(base, "The gantry of loft seven lost its pigeon ballast") == [17, 18]
     assert holders(base, SCATTERED) == []
-
-
-def test_a_warning_that_only_speaks_of_an_error_is_no_report(base: Store) -> None:
-    assert holders(base, "Too few perches open in loft") == []
 
 
 def test_where_only_the_name_says_what_is_wrong_it_counts(base: Store) -> None:

@@ -73,19 +73,6 @@ def test_other_words_for_the_same_are_found(store: Store) -> None:
     assert numbers(ask(store, "long time to first token")) == [1]
 
 
-def test_a_word_that_stands_for_the_same_is_found_by_what_the_corpus_taught(store: Store) -> None:
-    keep(store, {**FILLER, 1: ("whisper hangs", "x"), 2: ("whisper waits indefinitely", "x")})
-
-    assert numbers(ask(store, "it hangs with whisper"))[:2] == [1, 2]
-    assert numbers(ask(store, "it hangs")) == [1, 2]
-
-
-def test_another_form_of_a_word_is_found_in_the_text(store: Store) -> None:
-    keep(store, {**FILLER, 1: ("a report", "the workers crashed"), 2: ("a report", "all went well")})
-
-    assert numbers(ask(store, "crash"))[0] == 1
-
-
 def test_a_short_name_counts_as_much_as_the_words_it_is_short_for(store: Store) -> None:
     keep(store, FILLER)
     keep(store, {1: ("whisper with TP > 1", "x"), 2: ("a parallel whisper", "x")})

@@ -78,7 +78,3 @@ def test_many_issues_are_ranked_without_their_counts(
     monkeypatch.setattr("app.match.search.word_search.PROFILES_MAX", 1)
 
     assert ranked(search(store, three, "marlin kernel")) == [1, 2]
-
-
-def test_a_name_that_hardly_any_issue_holds_is_searched_by_its_words(store: Store, three: int) -> None:
-    assert ranked(search(store, three, "RopeScaling")) == [2]
