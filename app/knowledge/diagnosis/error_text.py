@@ -4,7 +4,6 @@ Quotes are taken from the masked log.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from app.extract.log.lines import LogLine
 from app.extract.log.messages import ONLY_WRAPPER
@@ -103,7 +102,7 @@ def masked_text(line: LogLine, masked_log: str) -> str:
 def sentences(text: str) -> Iterator[str]:
     """Yield a message's sentences, without error types and text added by pydantic or an HTTP response."""
     start = 0
-    for end in [*(_sentence_end(found) for found in _SENTENCE_END.finditer(text)), len(text)]:
+    for end in [*(found.start() + 1 for found in _SENTENCE_END.finditer(text)), len(text)]:
         piece = text[start:end].strip()
         if end < len(text) and piece.endswith(_ABBREVIATIONS):
             continue
@@ -121,11 +120,8 @@ def whole_message(reading: LogReading, record: ErrorRecord, message: str, masked
     """
     lines = message_lines(reading, record)
     first = masked_text(lines[0], masked_log)
-    # A short message may also occur within the type's name.
     words = lines[0].text
-    type_at = words.find(f"{record.type}: ") if record.type else -1
-    start = type_at + len(record.type or "") if type_at >= 0 else 0
-    at = words.find(record.message[:FOUND_BY_CHARS], start) if record.message else -1
+    at = words.find(record.message[:FOUND_BY_CHARS]) if record.message else -1
     text = _PREFIX.sub("", first[at:] if at >= 0 else message)
     opening = words[at - 2 : at] if at >= 2 else ""
     if opening in {"('", '("'}:  # an error printed as its `repr`
@@ -166,9 +162,3 @@ def _field_prefix(reading: LogReading) -> str:
     field = _FIELD.match(above[-1].text) if above else None
     named = [found.group(1) for found in (argument, field) if found]
     return f"{' '.join(named)}: " if named else ""
-
-
-def _sentence_end(found: Any) -> int:
-    """Return the offset just after the punctuation mark."""
-    mark = found.group()
-    return int(found.start()) + (2 if mark[1:2] == ")" else 1)

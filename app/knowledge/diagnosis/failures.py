@@ -68,8 +68,6 @@ def find_outcome(reading: LogReading, kinds: Sequence[FailureKind]) -> RunOutcom
     scene = kinds[0].scene if kinds else ""
     if reading.outcome != "stopped" or cause is None:
         return reading.outcome
-    if scene == "request":
-        return "refused"
     before = reading.log[: cause.line.start]
     if _UP.search(before):
         return "stopped"

@@ -69,7 +69,7 @@ def _named_message(error_type: str | None, message: str) -> str:
     """Return a message on one line, behind its error type if it is short."""
     message = _LONG_NAME.sub(r"\1…\2", " ".join(message.split()))
     if error_type and (not message or (len(message) < MAX_NAMED_CHARS and error_type not in PLAIN_TYPES)):
-        return message if message.startswith(error_type) else f"{error_type}: {message}".rstrip(": ")
+        return f"{error_type}: {message}".rstrip(": ")
     return message
 
 

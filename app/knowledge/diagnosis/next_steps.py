@@ -138,8 +138,7 @@ def conditions_of(reading: LogReading, kinds: Sequence[FailureKind]) -> frozense
 
 
 def _message_of(reading: LogReading) -> str:
-    lines = "\n".join(line.text for line in message_lines(reading))[:MAX_ERROR_CHARS]
-    return lines if reading.errors.cause is None else f"{reading.errors.cause.message}\n{lines}"
+    return "\n".join(line.text for line in message_lines(reading))[:MAX_ERROR_CHARS]
 
 
 def _find(expression: str, text: str) -> Any:

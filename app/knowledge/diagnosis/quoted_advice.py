@@ -104,7 +104,7 @@ def quoted_steps(reading: LogReading, masked_log: str) -> QuotedSteps:
     if correction := _correction(text, above) or _correct_flag(text):
         advice.append(QuotedAdvice(text=correction.text, source="rule"))
         steps.append(correction)
-    quotes = sorted(dict.fromkeys(_advice_in(text)), key=lambda quote: not _command_in(quote))
+    quotes = list(dict.fromkeys(_advice_in(text)))
     is_outer = not quotes
     for record in reading.errors.chain if is_outer else ():
         outer = "\n".join(masked_text(line, masked_log) for line in message_lines(reading, record))
@@ -218,16 +218,11 @@ def _nearest(given: str, values: Iterable[str], similarity: float = MIN_SIMILARI
 
 def _set_argument(text: str, value: str) -> str:
     """Return the command that sets the argument named in the message; empty if none is named."""
-    if not _PLAIN_VALUE.match(value):
-        return ""
     argument, field = ARGUMENT.search(text), _FIELD.search(text)
-    if argument and field:
-        inner = json.dumps({field.group(2): value})
-        return f"vllm serve YOUR_ARGS {argument.group(1)} '{inner}'"
-    flag = argument.group(1) if argument else None
-    if field and flag is None:
-        flag = _flag(field.group(2))
-    return f"vllm serve YOUR_ARGS {flag} {value}" if flag else ""
+    if argument is None or not _PLAIN_VALUE.match(value):
+        return ""
+    given = f"'{json.dumps({field.group(2): value})}'" if field else value
+    return f"vllm serve YOUR_ARGS {argument.group(1)} {given}"
 
 
 def _advice_in(text: str) -> Iterator[str]:
