@@ -96,19 +96,16 @@ def _terms(
     reading: LogReading, cause: ErrorRecord | None, *, is_common: bool
 ) -> Iterator[tuple[Part, int, Iterable[str]]]:
     errors = reading.errors
-    chain = [*errors.chain, *errors.other]
     if cause is not None:
         yield "cause", TEXT, own_words(cause.message)
         yield "error", ERROR, error_terms(cause)
         yield "title", HEADING, stems_of(f"{cause.type or ''}: {cause.message}")
         yield "signature", SIGNATURE, [message_key(cause)]
         yield "frames", FRAME, frame_terms(cause)
-    for item in chain:
+    for item in (*errors.chain, *errors.other):
         yield "chain", ERROR, error_terms(item)
         yield "chain", SIGNATURE, [message_key(item)]
         yield "frames", FRAME, frame_terms(item)
-    outer = [] if cause is not None else [text for text, _ in errors.wrappers]
-    yield "chain", TEXT, grams_of([item.message for item in chain] + outer)
     wrapping = {line.number for _, line in errors.wrappers}
     near, around = _lines(
         [line for line in reading.lines if line.number not in wrapping],
