@@ -61,7 +61,9 @@ def find_related(document: Document) -> tuple[tuple[int, ...], tuple[str, ...], 
     elsewhere: dict[str, Evidence] = {}
     own, repo = document.issue.number, document.issue.repo.lower()
     for block in document.blocks:
-        for name, number, start, end in () if block.kind == "code" else _mentions(block.text, repo):
+        if block.kind == "code":
+            continue
+        for name, number, start, end in _mentions(block.text, repo):
             span = (block.source, block.start + start, block.start + end)
             rule = f"related.{_relation(block.text, start, end)}"
             if name != repo:

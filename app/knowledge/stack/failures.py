@@ -97,15 +97,15 @@ def _cases(
     reported = known_values(session, REPORTED)
     values = [value for value in reported if (line := line_of(value)) and floor <= line <= top]
     facts = find_failures_with(session, repo_id, REPORTED, values, stating=REGRESSION_FIELDS)
-    cases = cases_of(session, repo_id, repo, facts)
-    if stack:
-        recent = _reported_before(session, repo_id, floor, versions[0])
-        undated = find_facts_without_evidence(session, repo_id, [one for one in recent if one not in facts])
-        placed = cases_of(session, repo_id, repo, undated)
-        cases |= {
-            n: stored for n, stored in placed.items() if standing(versions[0], stored.case).answer == "yes"
-        }
-    return cases
+    if not stack:
+        return cases_of(session, repo_id, repo, facts)
+    recent = _reported_before(session, repo_id, floor, versions[0])
+    undated = find_facts_without_evidence(session, repo_id, [one for one in recent if one not in facts])
+    return {
+        number: stored
+        for number, stored in cases_of(session, repo_id, repo, {**facts, **undated}).items()
+        if number not in undated or standing(versions[0], stored.case).answer == "yes"
+    }
 
 
 def _reported_before(session: Session, repo_id: int, floor: tuple[int, int], version: str) -> list[int]:

@@ -108,7 +108,7 @@ def _is_set(options: Mapping[str, str], wanted: str) -> bool | None:
     return sign is None or given == value
 
 
-def doubt_sentence(row: Mapping[str, Any], title: str = "") -> str:
+def doubt_sentence(row: Mapping[str, Any], title: str) -> str:
     """Return the sentence for a feature that a report names and the stack may or may not have."""
     words = dict.fromkeys(found[0].replace("`", "").strip() for found in row["title"].finditer(title))
     return str(row.get("doubt") or "it matters if yours has {name}").format(

@@ -42,19 +42,19 @@ def model_signs(stack: Stack, case: FailureCase, *, is_software: bool) -> Iterat
         yield Sign("rules_out", f"its title names {other}; yours is {stack.model}")
         return
     same = [name for name in names if _is_same_model(name, stack.model)]
-    if not same and names:
-        kind, place = ("rules_out", "its title names") if case.titled_models else ("differs", "reported with")
-        yield Sign(
-            "rules_out" if kind == "rules_out" else "differs", f"{place} {names[0]}, not {stack.model}"
-        )
-    elif not same and stack.line in lines and _variants(title) == _variants(stack.model):
-        yield Sign("agrees", f"with {stack.line} models, as yours", is_specific=True)
-    elif same:
+    if same:
         best = next((name for name in same if _size(name) == _size(stack.model)), same[0])
         yield Sign("agrees", f"with {best}", is_specific=True)
         if not is_software:
-            yield from _build_differences(best, stack, case.facts.models)
-            yield from _weights_difference(stack, [*case.facts.models, *_quantization(case)])
+            yield from _size_difference(best, stack, case.facts.models)
+            theirs = (*case.facts.models, *case.facts.backends.get("quantization", ()))
+            yield from _weights_difference(stack, theirs)
+    elif case.titled_models:
+        yield Sign("rules_out", f"its title names {names[0]}, not {stack.model}")
+    elif names:
+        yield Sign("differs", f"reported with {names[0]}, not {stack.model}")
+    elif stack.line in lines and _variants(title) == _variants(stack.model):
+        yield Sign("agrees", f"with {stack.line} models, as yours", is_specific=True)
 
 
 def plain_title(title: str) -> str:
@@ -71,7 +71,7 @@ def _other_model(stack: Stack, families: Iterable[str], lines: Iterable[str]) ->
     return min(of_family) if is_other else None
 
 
-def _build_differences(best: str, stack: Stack, names: Iterable[str]) -> Iterator[Sign]:
+def _size_difference(best: str, stack: Stack, names: Iterable[str]) -> Iterator[Sign]:
     """Yield the difference in size: which kernels run, and which layers a model has, depends on it."""
     mine = stack.model or ""
     sizes = [_size(name) for name in (best, *names) if _size(name) and _is_same_model(name, mine)]
@@ -89,10 +89,6 @@ def _weights_difference(stack: Stack, names: Iterable[str]) -> Iterator[Sign]:
         yield Sign("differs", f"seen with {theirs[0] if theirs else 'other'} weights, and yours are {mine}")
     elif theirs and not mine:
         yield Sign("differs", f"seen with {theirs[0]} weights; yours are not known to be so")
-
-
-def _quantization(case: FailureCase) -> tuple[str, ...]:
-    return case.facts.backends.get("quantization", ())
 
 
 def _is_same_model(one: str, other: str) -> bool:

@@ -6,7 +6,8 @@ it rests on, and the reader has the report beside it.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
@@ -128,31 +129,25 @@ _NOT_OF_THE_RUN = pattern(
     r"https?://[^\s)\]>]+|\b[\w-]+/[\w.-]+#\d+|with the command `pip install [^`\n]{1,60}`"
 )
 """In a text: links, and the advice transformers prints for an unknown model."""
-_Reader = Callable[[Stack, FailureCase], Iterator[Sign]]
 
 
 def relate(stack: Stack, case: FailureCase) -> Relation:
     """Return how a failure relates to a stack, by facts, title and labels."""
-    found: list[Sign] = []
+    agrees: dict[str, None] = {}
+    differs: dict[str, None] = {}
+    is_specific = False
     for sign in _signs(stack, case):
         if sign.kind == "rules_out":
             return Relation(ruled_out=sign.words)
-        found.append(sign)
-    return _relation(found)
+        (agrees if sign.kind == "agrees" else differs)[sign.words] = None
+        is_specific |= sign.is_specific
+    return Relation(tuple(agrees), tuple(differs), None, is_specific)
 
 
 def relate_text(stack: Stack, case: FailureCase, text: str, found: Relation) -> Relation:
-    """Return the relation `found` with what else the report's text tells of its run."""
-    words = [sign.words for sign in _signs_of_text(stack, case, _NOT_OF_THE_RUN.sub("", text[:TEXT_MAX]))]
-    differs = tuple(dict.fromkeys([*found.differs, *words]))
-    return Relation(found.agrees, differs, found.ruled_out, found.is_specific)
-
-
-def _relation(signs: list[Sign]) -> Relation:
-    of_kind = {
-        kind: tuple(dict.fromkeys(s.words for s in signs if s.kind == kind)) for kind in ("agrees", "differs")
-    }
-    return Relation(of_kind["agrees"], of_kind["differs"], None, any(sign.is_specific for sign in signs))
+    """Return the relation `found` with what else differs in the run that the report's text tells of."""
+    more = _differences_of_text(stack, case, _NOT_OF_THE_RUN.sub("", text[:TEXT_MAX]))
+    return replace(found, differs=tuple(dict.fromkeys([*found.differs, *more])))
 
 
 def _signs(stack: Stack, case: FailureCase) -> Iterator[Sign]:
@@ -165,7 +160,8 @@ def _signs(stack: Stack, case: FailureCase) -> Iterator[Sign]:
     is_software = any(row.get("is_software") for row in features)
     yield from model_signs(stack, case, is_software=is_software)
     yield from _gpu(stack, case, is_of_hardware=not is_software and _depends_on_hardware(case))
-    yield from _stated_conditions("its title", _clauses(case.title), features)
+    if condition := _stated_condition("its title", _clauses(case.title), features):
+        yield Sign("differs", condition)
 
 
 def _depends_on_hardware(case: FailureCase) -> bool:
@@ -308,40 +304,35 @@ def _clauses(title: str) -> list[str]:
     return [title[mark.start() : end] for mark, end in zip_longest(marks, ends) if mark[1]]
 
 
-def _stated_conditions(
-    place: str, clauses: list[str], features: tuple[dict[str, Any], ...]
-) -> Iterator[Sign]:
-    """Yield the first condition that no other sign covers."""
+def _stated_condition(
+    place: str, clauses: Iterable[str], features: Sequence[Mapping[str, Any]]
+) -> str | None:
+    """Return a sentence on the first condition that no other sign covers, or None."""
     for words in clauses:
         clause = words.strip(" `'\"-\u2014")
         is_asked = "--" in clause or any(row["title"].search(clause) for row in features)
         is_named = families_named(plain_title(clause)) or any(find_mentions(clause))
         if not (is_asked or is_named or _SYMPTOM.search(clause)) and _FILLERS.sub("", clause):
-            yield Sign("differs", f"{place} says “{clause}”: it matters if that is so for you")
-            return
+            return f"{place} says “{clause}”: it matters if that is so for you"
+    return None
 
 
-def _signs_of_text(stack: Stack, case: FailureCase, text: str) -> Iterator[Sign]:
+def _differences_of_text(stack: Stack, case: FailureCase, text: str) -> Iterator[str]:
     """Yield the differences between the run that a report's text tells of and the stack."""
     features = features_of(case.title, case.labels)
     tried = " ".join(item.action for item in case.facts.workarounds)
     settings = [(name, value) for name, value in settings_of_run(text) if name not in tried]
     for row, verb in features_of_run(text, settings, [row["id"] for row in features]):
         if has_feature(stack, row) is not True:
-            yield Sign(
-                "differs", row.get("doubt", f"the report {verb} {row['name']}: it matters if yours has that")
-            )
-    yield from _stated_conditions(
-        "the report", [found[0] for found in _EXPLICIT_CONDITION.finditer(text)], features
-    )
+            yield row.get("doubt", f"the report {verb} {row['name']}: it matters if yours has that")
+    stated = (found[0] for found in _EXPLICIT_CONDITION.finditer(text))
+    if condition := _stated_condition("the report", stated, features):
+        yield condition
     mine = stack.options or {}
-    decisive = DECISIVE_OPTIONS.union(
-        PARSER_OPTIONS.values() if any(row.get("is_software") for row in features) else ()
-    )
+    is_software = any(row.get("is_software") for row in features)
+    decisive = DECISIVE_OPTIONS.union(PARSER_OPTIONS.values() if is_software else ())
     for name, value in settings:
         given = mine.get(name)
         is_same = given is not None and value.lower().replace("true", "") == given.lower().replace("true", "")
         if name in decisive and not is_same:
-            yield Sign(
-                "differs", f"the report sets {f'--{name} {value}'.strip()}, which yours is not known to"
-            )
+            yield f"the report sets {f'--{name} {value}'.strip()}, which yours is not known to"
