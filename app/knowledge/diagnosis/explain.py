@@ -1,6 +1,7 @@
 """Why a stored issue matches a log, and where the two differ.
 
-`why_not_same` downgrades `same` to `likely` for errors that do not show the cause: CUDA and HIP errors are
+`why_not_same` downgrades `same` to `likely` if the two messages have different identifiers in the same
+position (`min_thread_k`, `min_thread_n`), and for errors that do not show the cause: CUDA and HIP errors are
 reported by a later call, and a wrapper says only that something failed. For these, `same` requires the same
 model family, backend or kernel on both sides.
 """
@@ -52,6 +53,8 @@ ALIKE_FROM = 0.5
 """Minimum `SequenceMatcher` ratio for comparing two messages word by word."""
 MESSAGE_CHARS, DIFFERENCE_WORDS_MAX, DIFFERENCES_MAX = 400, 3, 2
 _MESSAGE_WORD = re.compile(r"[\w./-]+")
+_IDENTIFIER = re.compile(r"[A-Za-z]\w*_\w*[A-Za-z]")
+"""An identifier with an underscore."""
 _PLACEHOLDER = re.compile(rf"\b(?:{'|'.join(row['value'] for row in load('masks')['rule'])})\d?\b")
 """A placeholder that replaces variable text in error terms; see `mask`."""
 _KERNEL = re.compile(r"\.cuh?:|\.hip:|kernel|_custom_ops\.py:|triton")
@@ -60,6 +63,10 @@ _KERNEL = re.compile(r"\.cuh?:|\.hip:|kernel|_custom_ops\.py:|triton")
 def why_not_same(reading: LogReading, facts: Facts | None, candidate: Candidate) -> str | None:
     """Return why this candidate may not be the same failure; None if there is no reason."""
     cause = reading.errors.cause
+    if cause and facts and facts.error:
+        for ours, theirs in _differing_words(cause.message, facts.error.message or ""):
+            if _IDENTIFIER.search(ours) and _IDENTIFIER.search(theirs):
+                return _difference(ours, theirs)
     if cause is None or cause.rule == ONLY_WRAPPER:
         reason = WRAPPED
     elif any(words in cause.message.lower() for words in LATE_ERRORS):
@@ -93,6 +100,8 @@ def explain(reading: LogReading, facts: Facts | None, candidate: Candidate) -> W
     differs: list[str] = []
     if facts is not None:
         _compare(reading, facts, shared, differs)
+    if not shared:
+        shared = [f"words {_quoted(text)}" for _, text, _ in candidate.shared if _is_informative(text)][:3]
     return Why(shared=tuple(shared[:MAX_PHRASES]), differs=tuple(differs[:MAX_PHRASES]))
 
 

@@ -63,6 +63,7 @@ class LogQuery:
 
     Attributes:
         is_common: the message is empty or shared by unrelated failures.
+        is_empty: there is no message.
         names: words that name the message's subject (quoted, options); similar messages differ in them.
         is_named: only the names identify the failure; the other words come from the language.
         is_refused: the server rejected a request but did not fail; the request itself may be wrong.
@@ -70,6 +71,7 @@ class LogQuery:
 
     parts: Mapping[tuple[int, str], Part]
     is_common: bool
+    is_empty: bool = False
     names: frozenset[str] = frozenset()
     is_named: bool = False
     is_refused: bool = False
@@ -89,7 +91,7 @@ def make_log_query(reading: LogReading) -> LogQuery:
         for term in terms:
             found.setdefault((channel, term), part)
     is_refused = errors.outcome == "refused"
-    return LogQuery(found, is_common, frozenset(name_words(message)), bool(words), is_refused)
+    return LogQuery(found, is_common, not message, frozenset(name_words(message)), bool(words), is_refused)
 
 
 def _terms(

@@ -68,6 +68,8 @@ FULL_CREDIT_FROM = 0.6
 LONG_NATS = 100.0
 """Information of a long and rare message, which counts as length 1; `LENGTH_MAX` is the limit."""
 LENGTH_MAX = 1.2
+CAUSE_COVERAGE_MIN = 0.5
+"""With less coverage of the message, counting terms that no issue holds, it is a different message."""
 EVIDENCE_NATS = 60.0
 """Score of the message that is sufficient evidence without any corroboration."""
 OTHER_NATS_MIN = 40.0
@@ -258,18 +260,21 @@ def rank_candidates(
 def is_weak(candidate: Candidate, agreement: Agreement, asked: LogQuery) -> bool:
     """True if the evidence for a candidate is too weak for `likely`, whatever its probability.
 
-    Weak are: a different name where the name matters; a common message without most of the rest of the log; a
-    refused request unless the issue is about the refusal; and a message that the issue contains without
-    further corroboration.
+    Weak are: a different name where the name matters; a common message without most of the rest of the log
+    (without any message: nearly all of the log); a refused request unless the issue is about the refusal;
+    less than half of the message; and a message that the issue contains without further corroboration.
     """
     if agreement.names < 0 or (asked.is_named and candidate.names < 1):
         return True
     if asked.is_common:
         beside = sum(candidate.scores[part] for part in ("chain", "frames", "near", "context"))
-        return candidate.share < HIGH_COVERAGE or beside < OTHER_NATS_MIN
+        least = FULL_COVERAGE if asked.is_empty else HIGH_COVERAGE
+        return candidate.share < least or beside < OTHER_NATS_MIN
     if asked.is_refused:
         about = max(agreement.message, agreement.signature, candidate.shares["title"])
         return not _contains_message(candidate) or about < TOPIC_FROM
+    if candidate.shares["cause"] < CAUSE_COVERAGE_MIN:
+        return True
     return agreement.message <= 0 and agreement.signature <= 0 and not _is_corroborated(candidate)
 
 

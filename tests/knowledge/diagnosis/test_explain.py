@@ -33,6 +33,24 @@ def test_only_an_error_that_names_no_cause_is_doubted(log: str, wanted: str | No
     assert why_not_same(read_log(log), Facts(number=7), a_candidate("worker.py:run")) == wanted
 
 
+@pytest.mark.parametrize(
+    ("theirs", "doubts"),
+    [
+        ("Weight output_size_per_partition = 4608 is not divisible by min_thread_n = 64.", False),
+        ("Weight output_size_per_partition = 4544 is not divisible by min_thread_k = 64.", True),
+        ("Another message, about group_size of the checkpoint.", False),
+    ],
+)
+def test_other_names_in_the_same_message_are_doubted_and_other_numbers_are_not(
+    theirs: str, doubts: bool
+) -> None:
+    facts = Facts(number=7, error=ErrorFact(type="ValueError", message=theirs))
+
+    reason = why_not_same(read_log(marlin_log()), facts, a_candidate())
+
+    assert reason == ("your message has “min_thread_n”; theirs “min_thread_k”" if doubts else None)
+
+
 def test_the_same_model_family_takes_the_doubt_away() -> None:
     theirs = Facts(number=7, models=("Qwen2.5-72B-Instruct-AWQ",))
 

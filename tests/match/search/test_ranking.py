@@ -45,13 +45,14 @@ def ranked(
     weights: RankWeights | None = None,
     *,
     is_common: bool = False,
+    is_empty: bool = False,
     is_named: bool = False,
     is_refused: bool = False,
     **agreements: Agreement,
 ) -> list[Scored]:
     """The candidates in order; agreements are named after the issue: `n7`."""
     facts = {(1, int(name[1:])): one for name, one in agreements.items()}
-    asked = LogQuery({}, is_common, is_named=is_named, is_refused=is_refused)
+    asked = LogQuery({}, is_common, is_empty, is_named=is_named, is_refused=is_refused)
     return rank_candidates(items, facts, asked, weights)
 
 
@@ -146,6 +147,12 @@ def test_a_message_that_unlike_faults_share_claims_nothing_unless_most_of_the_lo
     share: float, wanted: str
 ) -> None:
     assert ranked([a_candidate(1, 200.0, share)], PLAIN, is_common=True)[0].band == wanted
+
+
+@pytest.mark.parametrize(("share", "wanted"), [(0.85, "related"), (0.95, "same")])
+def test_a_log_without_an_error_claims_nothing_unless_all_of_it_is_alike(share: float, wanted: str) -> None:
+    items = [a_candidate(1, 200.0, share)]
+    assert ranked(items, PLAIN, is_common=True, is_empty=True)[0].band == wanted
 
 
 def test_a_log_that_holds_nothing_but_such_a_message_claims_nothing() -> None:
