@@ -33,6 +33,10 @@ BATCH = 100
 """Issues per unit of work: enough to amortize its cost, few enough not to block other writers for long."""
 AHEAD = 3 * BATCH
 """Issues read ahead while a batch is stored."""
+
+TRIES = 3
+"""Attempts to read an issue whose texts change meanwhile. After that it is left to the process that changes
+them, which derives it too."""
 _ALL = 2**31 - 1
 
 
@@ -85,7 +89,10 @@ def _derive_batches(
     with reading_apart(len(wanted)) as readers:
         for start in range(0, len(wanted), BATCH):
             batch, ahead = wanted[start : start + BATCH], wanted[start : start + AHEAD]
-            total += _derive_batch(store, repo, readers, batch, ahead, only_stale=only_stale)
+            for _ in range(TRIES):
+                total += _derive_batch(store, repo, readers, batch, ahead, only_stale=only_stale)
+                if not (batch := readers.outdated):
+                    break
             report(Progress("facts", min(start + BATCH, len(wanted)), len(wanted)))
     return total
 

@@ -1,7 +1,8 @@
 """Read issues ahead in worker processes: one process writes, all cores read for it.
 
 A reading depends only on the issue's texts and the rules. It is used if the texts are still the same when the
-issue is written. If they changed, or the worker died, the issue is read again in this process.
+issue is written, and dropped otherwise, so that nothing is read while holding the write lock. Issues of a
+worker that died are read in this process.
 """
 
 import os
@@ -35,9 +36,11 @@ class Readers:
     def __init__(self, pool: ProcessPoolExecutor | None = None) -> None:
         self._pool = pool
         self._begun: dict[int, tuple[Source, Future[list[StoredReading]], int]] = {}
+        self.outdated: list[int] = []
 
     def begin(self, session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> None:
         """Start reading these issues and forget all others; without workers, read them here at once."""
+        self.outdated = []
         self._begun = {number: self._begun[number] for number in numbers if number in self._begun}
         new = [number for number in numbers if number not in self._begun]
         sources = find_sources(session, repo_id, repo, new)
@@ -61,17 +64,19 @@ class Readers:
         wait({self._begun[number][1] for number in numbers if number in self._begun})
 
     def read(self, sources: Sequence[Source]) -> list[StoredReading]:
-        """Return the readings of these issues; those whose texts changed meanwhile are read again, here."""
-        return [self._reading_of(source) for source in sources]
+        """Return the readings of these issues; those whose texts changed go to `outdated` instead."""
+        begun = {source.issue.number: self._begun.pop(source.issue.number, None) for source in sources}
+        kept = [(source, found) for source in sources if (found := begun[source.issue.number])]
+        kept = [(source, found) for source, found in kept if found[0] == source]
+        self.outdated = sorted(begun.keys() - {source.issue.number for source, _found in kept})
+        return [self._result(source, future, at) for source, (_text, future, at) in kept]
 
-    def _reading_of(self, source: Source) -> StoredReading:
-        begun = self._begun.pop(source.issue.number, None)
-        if begun is not None and begun[0] == source:
-            try:
-                return begun[1].result()[begun[2]]
-            except BrokenExecutor:
-                self._read_here()
-        return read_sources([source])[0]
+    def _result(self, source: Source, future: Future[list[StoredReading]], at: int) -> StoredReading:
+        try:
+            return future.result()[at]
+        except BrokenExecutor:
+            self._read_here()
+            return read_sources([source])[0]
 
     def _read_here(self) -> None:
         if self._pool is not None:
