@@ -23,7 +23,7 @@ from app.extract.text.document import CommentText, IssueText
 from app.knowledge.cluster.update import DUPLICATE, Change, traits_of, update_clusters
 from app.match.pairs.candidates import Seeds, choose_seeds, find_neighbours
 from app.match.pairs.features import PairFeatures, build_features, load_features, own_text, save_features
-from app.match.pairs.score import PairScore, are_alike, load_pair_weights, score_pair
+from app.match.pairs.score import PairScore, are_alike, links_version, load_pair_weights, score_pair
 from app.match.search.terms import HEADING, Terms, line_texts, read_heading, terms_of
 from app.model_reader.merge import with_reply
 from app.starter.card import Card, card_facts, parse_card
@@ -294,7 +294,7 @@ def link_issues(session: Session, repo_id: int, repo: str, issues: Iterable[Stor
     read = {item.reading.number: item for item in issues}
     features = {number: item.features for number, item in read.items() if item.features is not None}
     wanted: dict[int, list[Key]] = {}
-    changed = sorted(save_features(session, repo_id, features, version=load_pair_weights().version))
+    changed = sorted(save_features(session, repo_id, features, version=links_version()))
     asked_by = {number: seeds for number in changed if (seeds := read[number].seeds) is not None}
     for number, near in find_neighbours(session, repo_id, asked_by).items():
         facts = read[number].reading.facts

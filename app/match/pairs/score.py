@@ -58,6 +58,10 @@ EQUAL_FROM = 0.995
 LOG_FROM = 0.3
 """Similarity of messages from which on a pair counts as similar in its logs."""
 
+RULES = "1"
+"""Changed with the rules of this package and of `generic.toml`, together with the reader's `RULES_VERSION`:
+then stored issues are read again, and their links made again."""
+
 Channel = Literal["log", "prose", "both"]
 
 
@@ -101,6 +105,11 @@ def load_pair_weights() -> PairWeights:
         data["related_from"],
         data["version"],
     )
+
+
+def links_version() -> str:
+    """Return the version of weights and rules; links made under another one are made again."""
+    return f"{load_pair_weights().version}.{RULES}"
 
 
 def score_pair(one: PairFeatures, two: PairFeatures) -> PairScore:

@@ -17,8 +17,9 @@ from app.knowledge.indexing import derive
 from app.knowledge.indexing import derive as linking
 from app.knowledge.indexing.batches import rederive_all
 from app.knowledge.indexing.derive import SIMILAR_MAX, DeriveResult, derive_issues
+from app.match.pairs import score
 from app.match.pairs.features import PairFeatures
-from app.match.pairs.score import PairScore, load_pair_weights, score_pair
+from app.match.pairs.score import PairScore, score_pair
 from app.store.derived.links import find_similar
 from app.store.derived.readings import find_facts, links_from, stale_numbers
 from app.store.engine.connect import sql_rows
@@ -368,6 +369,21 @@ def test_reading_everything_again_under_the_same_rules_changes_no_link(store: St
     assert links(store) == before
 
 
+def test_stored_links_are_made_again_when_weights_or_rules_changed(
+    store: Store, keep: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(crash(900), crash(901))
+    assert ends(links(store))
+
+    monkeypatch.setattr(linking, "score_pair", lambda one, two: replace(score_pair(one, two), band=None))
+    rederive_all(store, REPO, lambda _progress: None)
+    assert ends(links(store))
+
+    monkeypatch.setattr(score, "RULES", "other")
+    rederive_all(store, REPO, lambda _progress: None)
+    assert not ends(links(store))
+
+
 def test_linking_all_again_under_other_weights_keeps_each_issue_s_older_ones(
     store: Store, keep: Keep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -379,8 +395,7 @@ def test_linking_all_again_under_other_weights_keeps_each_issue_s_older_ones(
     for number, days in ((900, 0), (901, 20), (902, 30), (903, 31)):
         keep(replace(crash(number), created_at=EARLY + timedelta(days=days)))
     before = ends(links(store))
-    weights = replace(load_pair_weights(), version="other")
-    monkeypatch.setattr(linking, "load_pair_weights", lambda: weights)
+    monkeypatch.setattr(linking, "links_version", lambda: "other")
     with store.unit_of_work() as session:
         for number in range(900, 904):
             derive_issues(session, 1, REPO, [number])
