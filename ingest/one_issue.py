@@ -146,14 +146,19 @@ def ask_issue(client: GitHubClient, repo: str, number: int) -> NumberAnswer:
     """Request one issue, distinguishing a transferred issue from a renamed repository."""
     path = f"/repos/{repo}/issues/{number}"
     row, found_at = client.find_object(path)
-    if found_at != client.origin.address(path).path:
-        client.get_object(f"/repos/{repo}")  # if the repository was renamed, the client learns its new path
-    if found_at != client.origin.address(path).path:
+    if found_at != client.origin.address(path).path and not _is_of(client, repo, found_at):
         there = row.get("number") if row is not None else None
         return NumberAnswer(None, (repo_named(row) or "", there if isinstance(there, int) else 0))
     if row is not None and row.get("number") != number:
         raise GitHubError(f"GitHub answered another issue for #{number}")
     return NumberAnswer(row)
+
+
+def _is_of(client: GitHubClient, repo: str, path: str) -> bool:
+    """True if a path that GitHub redirects to is that of a repository, which has another name by now."""
+    home = client.get_object(f"/repos/{repo}") or {}
+    places = f"/repositories/{home.get('id')}/", f"/repos/{home.get('full_name')}/"
+    return any(place in path for place in places)
 
 
 def mark_transferred(session: Session, repo_id: int, number: int, moved_to: tuple[str, int]) -> bool:

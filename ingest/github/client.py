@@ -23,12 +23,10 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class Origin:
-    """The API's origin, and the repositories renamed on it; raises `GitHubError` for a link elsewhere."""
+    """The API's origin; requests, links and redirects elsewhere raise `GitHubError`."""
 
     def __init__(self, api_url: str) -> None:
         self._base = httpx.URL(api_url.rstrip("/"))
-        self._path = self._base.path.rstrip("/")
-        self._moved: dict[str, str] = {}
 
     def __str__(self) -> str:
         return str(self._base.copy_with(path="", query=None)).rstrip("/")
@@ -37,11 +35,7 @@ class Origin:
         """Return the URL of an API path, or of an absolute link."""
         if not target.startswith("/"):
             return self.checked(httpx.URL(target))
-        for old, new in self._moved.items():
-            if target == old or target.startswith(f"{old}/"):
-                target = new + target.removeprefix(old)
-                break
-        url = self._base.copy_with(path=self._path + target)
+        url = self._base.copy_with(path=self._base.path.rstrip("/") + target)
         return url.copy_merge_params(dict(params)) if params else url
 
     def has(self, url: str) -> bool:
@@ -52,42 +46,11 @@ class Origin:
             return False
         return True
 
-    def redirected(self, asked: httpx.URL, status: int, location: str | None) -> httpx.URL:
-        """Return the target of a redirect; remember it if the redirect is permanent."""
-        try:
-            goal = self.checked(asked.join(location or ""))
-        except httpx.InvalidURL:
-            location = None
-        if not location:
-            raise GitHubError(f"GitHub redirects {short_path(asked)} to no address")
-        if status in {301, 308}:
-            self._remember_move(asked.path, goal.path)
-        return goal
-
-    def next_link(self, asked: httpx.URL, headers: httpx.Headers) -> str | None:
-        """Return the URL of `Link: rel="next"`, or None at the end of a list."""
-        try:
-            target = httpx.Response(200, headers=headers).links.get("next", {}).get("url")
-            return str(self.checked(asked.join(target))) if target else None
-        except (httpx.InvalidURL, KeyError):
-            raise GitHubError(f"GitHub's link after {short_path(asked)} cannot be read") from None
-
     def checked(self, url: httpx.URL) -> httpx.URL:
         """Return the URL if it is on this origin and contains no credentials."""
         if _place(url) != _place(self._base) or url.userinfo:
             raise GitHubError(f"GitHub's answer leads away from {self}; it was not followed")
         return url
-
-    def _remember_move(self, old: str, new: str) -> None:
-        # A renamed repository redirects all its old paths; from now on the new ones are used. A path that
-        # ends in a number may be that of a transferred issue, so it says nothing about the repository.
-        old, new = old.removeprefix(self._path), new.removeprefix(self._path)
-        parts = old.split("/")
-        if parts[1:2] == ["repos"] and len(parts) >= 4 and not parts[-1].isdigit():
-            prefix = "/".join(parts[:4])
-            tail = old.removeprefix(prefix)
-            if new.endswith(tail):
-                self._moved[prefix] = new.removesuffix(tail)
 
 
 def _place(url: httpx.URL) -> tuple[str, bytes, int | None]:
@@ -113,8 +76,6 @@ TIMEOUT = httpx.Timeout(30.0, connect=8.0)
 BODY_DEADLINE_S = 180.0
 """Longest time for a whole response, even if it trickles in."""
 MAX_REDIRECTS = 4
-
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +137,7 @@ class GitHubClient:
         token: sent to that origin only; None for anonymous requests.
 
     Attributes:
-        origin: the API's origin, and the repositories renamed on it.
+        origin: the API's origin.
         limits: state of the rate limit.
         on_wait: called before each wait for a rate limit.
         requests, not_modified: number of requests, and of 304 responses.
@@ -199,7 +160,9 @@ class GitHubClient:
         self._http = httpx.Client(
             transport=transport,
             timeout=TIMEOUT,
-            follow_redirects=False,
+            follow_redirects=True,  # of renamed repositories
+            max_redirects=MAX_REDIRECTS,
+            event_hooks={"request": [self._check_request]},
             headers={
                 "Accept": "application/vnd.github+json",
                 "X-GitHub-Api-Version": API_VERSION,
@@ -236,8 +199,7 @@ class GitHubClient:
             return Page((), None, etag, not_modified=True, asked_at=asked_at)
         if not isinstance(content, list):
             raise GitHubError(f"GitHub answered no list for {short_path(answer.url)}")
-        next_url = self.origin.next_link(answer.url, answer.headers)
-        return Page(tuple(content), next_url, answer.headers.get("etag"), asked_at=asked_at)
+        return Page(tuple(content), self._next_link(answer), answer.headers.get("etag"), asked_at=asked_at)
 
     def get_object(
         self, target: str, params: Mapping[str, str | int] | None = None
@@ -293,7 +255,7 @@ class GitHubClient:
         refused = 0
         while True:
             self.limits.check_reserve(self._clock.now())
-            answer = self._send_through_redirects(url, etag)
+            answer = self._send(url, etag)
             now = self._clock.now()
             wait = read_wait(answer.status, answer.headers, answer.body, now=now, refused=refused)
             if wait is None:
@@ -305,20 +267,10 @@ class GitHubClient:
                 self.on_wait(wait)
             self._clock.sleep(max(wait.until.timestamp() - self._clock.now(), 0.0))
 
-    def _send_through_redirects(self, url: httpx.URL, etag: str | None) -> _Answer:
-        asked = url
-        for _ in range(MAX_REDIRECTS + 1):
-            answer = self._send(asked, etag)
-            if answer.status not in _REDIRECTS:
-                return answer
-            asked = self.origin.redirected(asked, answer.status, answer.headers.get("location"))
-        raise GitHubError(f"GitHub redirects {short_path(url)} more than {MAX_REDIRECTS} times")
-
     def _send(self, url: httpx.URL, etag: str | None) -> _Answer:
         headers = {"If-None-Match": etag} if etag else {}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
-        self.requests += 1
         deadline = time.monotonic() + BODY_DEADLINE_S
         try:
             with self._http.stream("GET", url, headers=headers) as response:
@@ -332,12 +284,27 @@ class GitHubClient:
                         )
                     if time.monotonic() > deadline:
                         raise _TransientGitHubError("the answer took too long")
+        except httpx.TooManyRedirects:
+            raise GitHubError(f"GitHub redirects {short_path(url)} more than {MAX_REDIRECTS} times") from None
         except (httpx.TransportError, httpx.DecodingError) as error:
             raise _TransientGitHubError(_fault_of(error), unreachable=True) from None
         except UnicodeError:  # httpx parses redirects itself, and raises on a malformed `xn--` name
             raise GitHubError(f"GitHub's redirect of {short_path(url)} leads away to no address") from None
         self.limits.update_from(response.headers, self._clock.now())
-        return _Answer(response.status_code, response.headers, bytes(body), url)
+        return _Answer(response.status_code, response.headers, bytes(body), response.url)
+
+    def _check_request(self, request: httpx.Request) -> None:
+        """Hook of each request, of redirected ones too."""
+        self.origin.checked(request.url)
+        self.requests += 1
+
+    def _next_link(self, answer: _Answer) -> str | None:
+        """Return the URL of `Link: rel="next"`, or None at the end of a list."""
+        try:
+            target = httpx.Response(200, headers=answer.headers).links.get("next", {}).get("url")
+            return str(self.origin.checked(answer.url.join(target))) if target else None
+        except (httpx.InvalidURL, KeyError):
+            raise GitHubError(f"GitHub's link after {short_path(answer.url)} cannot be read") from None
 
     def _content(self, answer: _Answer, *, missing_ok: bool) -> Any:
         """Return the JSON of a response, or raise the error for its status."""
