@@ -3,11 +3,8 @@
 Each service has its own format, markup and limits. Issue texts are escaped and cannot add mentions or links.
 """
 
-import json
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -32,18 +29,9 @@ HOSTS: dict[str, Service] = {
     "discord.com": "discord",
     "discordapp.com": "discord",
 }
-SLACK_HEADER_CHARS, SLACK_SECTION_CHARS = 150, 3000
-DISCORD_TITLE_CHARS, DISCORD_TEXT_CHARS = 256, 4096
-TEAMS_BYTES = 28 * 1024
-"""Maximum lengths per service; for Teams, of the whole message."""
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A section of the message: its title, and lines as (text, URL or "")."""
-
-    title: str
-    lines: tuple[tuple[str, str], ...]
+TITLE_CHARS = 150
+SLACK_CHARS, TEAMS_CHARS, DISCORD_CHARS, WEBHOOK_CHARS = 3000, 2200, 4096, 8000
+"""Maximum lengths of a message's text; Teams limits the whole message, to 28 KiB of JSON."""
 
 
 def post_digest(digest: Digest, url: str, *, transport: httpx.BaseTransport | None = None) -> Service:
@@ -79,48 +67,42 @@ def message_for(service: Service, digest: Digest) -> Message:
 
 
 def _title(digest: Digest) -> str:
-    return f"{digest.repo}, week {digest.week}"
+    return _cut(f"{digest.repo}, week {digest.week}", TITLE_CHARS)
 
 
-def _sections(digest: Digest) -> list[Section]:
-    counts = (
-        f"{digest.failures:,} failures reported ({digest.failures_before:,} the week before), "
-        f"{digest.issues:,} issues in all"
-    )
-    news = (cluster for cluster in digest.clusters if cluster.is_new)
-    found = [
-        Section("", ((digest.headline, ""), (counts, ""))),
-        Section(
-            "Do this week",
-            tuple(
-                (f"{item.whom}: {item.action} {item.command} ({item.title})", item.url)
-                for item in digest.advice[:LISTED]
-            ),
-        ),
-        Section(
-            "New failures",
-            tuple(
-                (f"{item.title} ({item.reports} reports)", _issue_url(digest, item.canonical))
-                for item in islice(news, LISTED)
-            ),
-        ),
-        Section("Fixed", tuple((item.title, item.url) for item in digest.fixed[:LISTED])),
+def _lines(digest: Digest) -> Iterator[tuple[str, str]]:
+    """Yield the message's lines as (text, URL); a line without URL is a title, or stands at the top."""
+    before = f"{digest.failures_before:,} the week before"
+    yield digest.headline, ""
+    yield f"{digest.failures:,} failures reported ({before}), {digest.issues:,} issues in all", ""
+    advice = [
+        (f"{item.whom}: {item.action} {item.command} ({item.title})", item.url) for item in digest.advice
     ]
-    return [section for section in found if section.lines]
+    new = [
+        (
+            f"{item.title} ({item.reports} reports)",
+            f"https://github.com/{digest.repo}/issues/{item.canonical}",
+        )
+        for item in digest.clusters
+        if item.is_new
+    ]
+    fixed = [(item.title, item.url) for item in digest.fixed]
+    for title, lines in (("Do this week", advice), ("New failures", new), ("Fixed", fixed)):
+        if lines:
+            yield title, ""
+            yield from lines[:LISTED]
 
 
-def _issue_url(digest: Digest, number: int) -> str:
-    return f"https://github.com/{digest.repo}/issues/{number}"
-
-
-def _text(digest: Digest, write: Callable[[str, str], str], strong: str) -> list[str]:
-    """Format each section; `write` formats a line from a text and a URL, `strong` marks bold titles."""
-    parts = []
-    for section in _sections(digest):
-        bullet = "• " if section.title else ""
-        lines = [bullet + write(_cut(text, LINE_CHARS), url) for text, url in section.lines]
-        parts.append("\n".join([f"{strong}{section.title}{strong}", *lines] if section.title else lines))
-    return parts
+def _text(digest: Digest, write: Callable[[str, str], str], chars: int, *, strong: str = "") -> str:
+    """Format the lines with `write`, up to the first that exceeds `chars`; `strong` marks bold titles."""
+    found = ""
+    for words, url in _lines(digest):
+        text = write(_cut(words, LINE_CHARS), url)
+        line = f"• {text}\n" if url else f"\n{strong}{text}{strong}\n"
+        if len(found) + len(line) > chars:
+            break
+        found += line
+    return found.strip()
 
 
 def _cut(text: str, chars: int) -> str:
@@ -128,32 +110,19 @@ def _cut(text: str, chars: int) -> str:
     return flat if len(flat) <= chars else flat[: chars - 1].rstrip() + "…"
 
 
-def _fitting(parts: Sequence[str], size: int) -> str:
-    """Join the parts, stopping before the first line that exceeds `size` characters; lines are never cut."""
-    kept, left = list[str](), size
-    for line in "\n\n".join(parts).split("\n"):
-        if len(line) + 1 > left:
-            break
-        kept.append(line)
-        left -= len(line) + 1
-    return "\n".join(kept).strip()
-
-
 def _slack(digest: Digest) -> Message:
     """Return blocks for Slack's incoming webhooks, where `&`, `<` and `>` must be escaped."""
 
-    def escaped(text: str) -> str:
-        return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
     def write(text: str, url: str) -> str:
-        return f"{escaped(text)} <{url}|issue>" if url else escaped(text)
+        text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        return f"{text} <{url}|issue>" if url else text
 
-    header = {"type": "plain_text", "text": _cut(_title(digest), SLACK_HEADER_CHARS)}
-    sections = [
-        {"type": "section", "text": {"type": "mrkdwn", "text": _fitting([part], SLACK_SECTION_CHARS)}}
-        for part in _text(digest, write, "*")
-    ]
-    return {"text": escaped(_title(digest)), "blocks": [{"type": "header", "text": header}, *sections]}
+    header = {"type": "plain_text", "text": _title(digest)}
+    section = {"type": "mrkdwn", "text": _text(digest, write, SLACK_CHARS, strong="*")}
+    return {
+        "text": write(_title(digest), ""),
+        "blocks": [{"type": "header", "text": header}, {"type": "section", "text": section}],
+    }
 
 
 def _markdown(text: str, url: str) -> str:
@@ -163,34 +132,29 @@ def _markdown(text: str, url: str) -> str:
 
 def _teams(digest: Digest) -> Message:
     """Return an Adaptive Card for a webhook of Teams' workflows."""
-    title = {"type": "TextBlock", "size": "Large", "weight": "Bolder", "text": _title(digest), "wrap": True}
-    body = [title]
+    text = _text(digest, _markdown, TEAMS_CHARS, strong="**").replace("\n", "\n\n")
     card = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
         "version": "1.4",
-        "body": body,
+        "body": [
+            {"type": "TextBlock", "size": "Large", "weight": "Bolder", "text": _title(digest), "wrap": True},
+            {"type": "TextBlock", "text": text, "wrap": True},
+        ],
     }
     kind = "application/vnd.microsoft.card.adaptive"
-    message = {"type": "message", "attachments": [{"contentType": kind, "content": card}]}
-    for part in _text(digest, _markdown, "**"):
-        body.append({"type": "TextBlock", "text": part.replace("\n", "\n\n"), "wrap": True})
-        if len(json.dumps(message)) > TEAMS_BYTES:
-            body.pop()
-            break
-    return message
+    return {"type": "message", "attachments": [{"contentType": kind, "content": card}]}
 
 
 def _discord(digest: Digest) -> Message:
-    text = _fitting(_text(digest, _markdown, "**"), DISCORD_TEXT_CHARS)
-    embed = {"title": _cut(_title(digest), DISCORD_TITLE_CHARS), "description": text}
-    return {"embeds": [embed], "allowed_mentions": {"parse": []}}
+    text = _text(digest, _markdown, DISCORD_CHARS, strong="**")
+    return {"embeds": [{"title": _title(digest), "description": text}], "allowed_mentions": {"parse": []}}
 
 
 def _webhook(digest: Digest) -> Message:
     """Return a generic message: plain text for display, and the whole digest as JSON for programs."""
-    text = "\n\n".join([_title(digest), *_text(digest, lambda text, url: f"{text} {url}".strip(), "")])
-    return {"text": text, "digest": digest.model_dump(mode="json")}
+    text = _text(digest, lambda text, url: f"{text} {url}".strip(), WEBHOOK_CHARS)
+    return {"text": f"{_title(digest)}\n\n{text}", "digest": digest.model_dump(mode="json")}
 
 
 _SHAPES: dict[Service, Callable[[Digest], Message]] = {

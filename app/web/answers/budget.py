@@ -27,60 +27,53 @@ WHOLE_FIELDS = "*"
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A field that may be shortened unit by unit, from the end.
+    """A field that may be shortened from its end, to `keep` entries of a list or characters of a text.
 
-    `field` names a list (its units are entries) or a text (its units are characters). `graph.edges` is a list
-    in an object. `matches.excerpt` is a field of a list's entries, emptied entry by entry: it must be a list,
-    a text, or a nullable object. At least `keep` units stay. With `whole` the field is emptied at once: for a
-    text that is useless in part, or a nullable object. If no entry that stays has the field `rather`, the
-    first that has it takes the place of the last.
+    `graph.edges` is a list in an object. `matches.excerpt` is a field of a list's entries, emptied entry by
+    entry: it must be a list, a text, or a nullable object. An object is left out at once.
     """
 
     field: str
     keep: int = 0
-    whole: bool = False
-    rather: str = ""
 
     def units(self, answer: Answer) -> int:
-        """Return the number of units in the answer's field."""
+        """Return how many entries or characters there are to cut from."""
         name, _, inner = self.field.partition(".")
         value = answer.get(name)
-        if self.whole:
-            return int(bool(value))
-        part = value.get(inner) if isinstance(value, dict) else value
-        return len(part) if isinstance(part, list | str) else 0
+        return _count(value.get(inner) if inner and isinstance(value, dict) else value)
 
     def shorten(self, answer: Answer, kept: int) -> Answer:
         """Return the answer with the first `kept` units of the field; `truncated` counts the rest."""
         name, _, inner = self.field.partition(".")
         before = answer[name]
-        if self.whole or isinstance(before, str):
-            after = cut_text(before, kept) if not self.whole else before if kept else _emptied(before)
-            gone = _count(before) - _count(after)
-        elif isinstance(before, dict):
-            after = {**before, inner: before[inner][:kept]}
-            gone = len(before[inner]) - kept
-        elif inner:
-            rest = [entry for entry in before[kept:] if inner in entry]
-            gone = sum(_count(entry[inner]) for entry in rest)
-            after = before[:kept] + [
-                {**entry, inner: _emptied(entry[inner])} if inner in entry else entry
+        if inner and isinstance(before, list):
+            after: Json = before[:kept] + [
+                {**entry, inner: _first(entry[inner], 0)} if inner in entry else entry
                 for entry in before[kept:]
             ]
         else:
-            after, gone = _first_entries(before, kept, self.rather), len(before) - kept
+            after = {**before, inner: _first(before[inner], kept)} if inner else _first(before, kept)
         counts = answer.get(TRUNCATED, {})
-        if gone:
+        if gone := _total(before, inner) - _total(after, inner):
             counts = {**counts, self.field: counts.get(self.field, 0) + gone}
         return {**answer, name: after, TRUNCATED: counts}
 
 
-def _first_entries(entries: list[Json], kept: int, rather: str) -> list[Json]:
-    first = entries[:kept]
-    if not rather or not first or any(entry.get(rather) for entry in first):
-        return first
-    having = next((entry for entry in entries[kept:] if entry.get(rather)), first[-1])
-    return [*first[:-1], having]
+def _first(value: Json, kept: int) -> Json:
+    if isinstance(value, str):
+        return cut_text(value, kept)
+    return value[:kept] if isinstance(value, list) else value if kept else None
+
+
+def _count(value: Json) -> int:
+    return len(value) if isinstance(value, list | str) else int(bool(value))
+
+
+def _total(value: Json, inner: str) -> int:
+    """Count the units of a field, or of the field `inner` of the objects in it."""
+    if not inner:
+        return _count(value)
+    return sum(_count(entry.get(inner)) for entry in (value if isinstance(value, list) else [value]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +96,13 @@ def _read_orders() -> dict[str, CutOrder]:
     rules = tomllib.loads(Path(__file__).with_name("budget_rules.toml").read_text(encoding="utf-8"))
     return {
         schema: CutOrder(
-            tuple(rule["keeps"]), tuple(Cut(**cut) for cut in _cuts(rules, rule)), tuple(rule["ranked"])
+            tuple(rule["keeps"]),
+            tuple(Cut(**cut) for cut in rules.get(rule.get("cuts_of"), rule)["cuts"]),
+            tuple(rule["ranked"]),
         )
         for rule in rules.values()
         for schema in rule["schemas"]
     }
-
-
-def _cuts(rules: dict[str, Any], rule: dict[str, Any]) -> list[dict[str, Any]]:
-    cuts = rule["cuts"]
-    found: list[dict[str, Any]] = rules[cuts]["cuts"] if isinstance(cuts, str) else cuts
-    return found
 
 
 ORDERS = _read_orders()
@@ -203,11 +192,3 @@ def _choose(short: Answer, order: CutOrder, max_chars: int) -> Answer:
 
 def _size(answer: Answer) -> int:
     return len(dumps(answer))
-
-
-def _count(value: Json) -> int:
-    return len(value) if isinstance(value, list | str) else int(bool(value))
-
-
-def _emptied(value: Json) -> Json:
-    return [] if isinstance(value, list) else "" if isinstance(value, str) else None

@@ -77,7 +77,7 @@ def ask(settings: Settings, store: Store) -> Callable[..., CallToolResult]:
 def stdio(folder: Path) -> Any:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TRIAGE_")}
     environment |= {
-        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "PYTHONPATH": str(Path(__file__).parents[3]),
         "TRIAGE_DATABASE_URL": f"sqlite:///{folder}/triage.db",
     }
     return StdioServerParameters(
