@@ -1,10 +1,10 @@
 """Open the store and run transactions; the only module that commits."""
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from secrets import token_bytes
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
@@ -17,10 +17,8 @@ from app.store.engine.errors import explain
 from app.store.engine.sqlite_file import opened_file, sqlite_file, truncate_wal
 from app.store.tables import SECRET
 
-Answer = TypeVar("Answer")
 Kind = Literal["content", "votes"]
 """"content" is GitHub data and judgements; "votes" are visitors' votes, which few answers depend on."""
-_CACHE = "cached_query"
 _VERSION = "data of kind "
 
 
@@ -40,7 +38,6 @@ class Store:
 
     engine: Engine
     write_wait_s: float | None = None
-    _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @contextmanager
     def unit_of_work(self, *, changes: Kind | None = "content") -> Iterator[Session]:
@@ -62,9 +59,8 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[Session]:
         """Open a read-only session with one consistent snapshot of the data, taken at its first statement."""
-        info: dict[str, Any] = {_CACHE: self._cache}
         try:
-            with Session(reader_of(self.engine), expire_on_commit=False, info=info) as session:
+            with Session(reader_of(self.engine), expire_on_commit=False) as session:
                 yield session
                 if not is_sqlite(self.engine):
                     session.commit()  # a rollback would discard the driver's prepared statements
@@ -98,22 +94,3 @@ class Store:
 def open_store(database_url: str) -> Store:
     """Open the database at this URL (see `open_engine`), without checking its schema."""
     return Store(open_engine(database_url))
-
-
-def cached_query(session: Session, name: Hashable, ask: Callable[[], Answer]) -> Answer:
-    """Return `ask()`, cached across read-only sessions until content is written.
-
-    In a session that writes, `ask` is called every time.
-
-    Args:
-        name: cache key, one for each query. Meant for counts of whole tables, as checking the version of the
-            content is a query too.
-    """
-    cache: dict[Hashable, tuple[bytes, Answer]] | None = session.info.get(_CACHE)
-    if cache is None:
-        return ask()
-    version = _data_version(session, "content")
-    known = cache.get(name)
-    if known is None or known[0] != version:
-        known = cache[name] = version, ask()
-    return known[1]

@@ -23,7 +23,6 @@ from app.store.engine.connect import (
     sql_rows,
     upsert,
 )
-from app.store.session import cached_query
 from app.store.tables import POSTING, PROFILE, TERM
 
 BYTES_PER_TERM = 10
@@ -149,7 +148,5 @@ def find_postings(session: Session, term_ids: Sequence[int]) -> np.ndarray:
 
 def count_indexed(session: Session) -> int:
     """Return the number of indexed issues."""
-    count: int = cached_query(
-        session, "indexed", lambda: sql_rows(session, "SELECT count(*) FROM profile")[0][0]
-    )
+    count: int = sql_rows(session, "SELECT count(*) FROM profile")[0][0]
     return count

@@ -13,7 +13,6 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -242,7 +241,7 @@ def rows_in_parts(
     session: Session, query: Select[Any], column: ColumnElement[Any], keys: Iterable[Any]
 ) -> Iterator[Any]:
     """Yield the query's rows whose column is one of these keys, in batches of keys."""
-    for part in _parts(keys):
+    for part in in_parts(keys):
         yield from session.connection().execute(query.where(column.in_(part)))
 
 
@@ -250,19 +249,10 @@ def rows_with(
     session: Session, repo_id: int, key: Column[Any], keys: Iterable[Any], *columns: Column[Any]
 ) -> Iterator[Any]:
     """Yield (key, *columns) of a repository's rows with one of these keys."""
-    query = _rows_with(key, *columns)
-    for part in _parts(keys):
-        yield from session.connection().execute(query, {"repo_id": repo_id, "keys": part})
+    yield from rows_in_parts(session, select(key, *columns).filter_by(repo_id=repo_id), key, keys)
 
 
-@lru_cache(maxsize=64)
-def _rows_with(key: Column[Any], *columns: Column[Any]) -> Select[Any]:
-    # Cached, because building the statement takes longer than running it.
-    is_one = key.in_(bindparam("keys", expanding=True))
-    return select(key, *columns).where(key.table.c.repo_id == bindparam("repo_id"), is_one)
-
-
-def _parts(keys: Iterable[Any]) -> Iterator[list[Any]]:
+def in_parts(keys: Iterable[Any]) -> Iterator[list[Any]]:
     """Return the distinct keys, sorted, in batches of KEYS_PER_QUERY."""
     wanted = sorted(set(keys))
     return (wanted[start : start + KEYS_PER_QUERY] for start in range(0, len(wanted), KEYS_PER_QUERY))
@@ -273,7 +263,7 @@ def delete_with(
 ) -> None:
     """Delete a repository's rows with one of these keys that also meet the conditions `also`."""
     table = key.table
-    for part in _parts(keys):
+    for part in in_parts(keys):
         is_part = (table.c.repo_id == repo_id) & key.in_(part)
         session.connection().execute(delete(table).where(is_part, *also))
 

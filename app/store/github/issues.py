@@ -9,10 +9,9 @@ from sqlalchemy import Select, bindparam, func, literal, select
 from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError
-from app.store.engine.connect import lock_writers, rows_in_parts, rows_with, upsert
+from app.store.engine.connect import lock_writers, rows_with, upsert
 from app.store.github.presence import find_kept_out, mark_unread, note_seen
 from app.store.records import CARD, GITHUB, CommentRecord, IssueRecord
-from app.store.session import cached_query
 from app.store.tables import CARD_TEXT, COMMENT, ISSUE, PULL_REQUEST, REPOSITORY, SYNC_RUN
 
 _KEY = ("repo_id", "number")
@@ -89,14 +88,16 @@ def save_issues(
             latest[record.number] = record
     for number in find_kept_out(session, repo_id, latest):
         del latest[number]
-    stored = _stored_states(session, repo_id, list(latest))
+    columns = (_ISSUE[name] for name in _StoredState._fields)
+    stored = {
+        number: _StoredState(*state)
+        for number, *state in rows_with(session, repo_id, _ISSUE.number, latest, *columns)
+    }
     fresh = [
         record
         for number, record in latest.items()
         if number not in stored or _is_news(record, stored[number], seen_at)
     ]
-    same = _unchanged(session, repo_id, [r for r in fresh if r.number in stored])
-    fresh = [record for record in fresh if record.number not in same]
     now = datetime.now(UTC)
     rows = [_issue_row(repo_id, record, now, seen_at) for record in fresh]
     upsert(session, ISSUE, rows, keys=_KEY)
@@ -109,36 +110,24 @@ def save_issues(
     return changed
 
 
-class KnownState(NamedTuple):
+class _StoredState(NamedTuple):
     origin: str
+    is_pull_request: bool
     updated_at: datetime | None
     gone_at: datetime | None
+    raw: Any
 
 
-def _stored_states(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, KnownState]:
-    columns = (_ISSUE[name] for name in KnownState._fields)
-    rows = rows_with(session, repo_id, _ISSUE.number, numbers, *columns)
-    return {number: KnownState(*state) for number, *state in rows}
-
-
-def _is_news(record: IssueRecord, stored: KnownState, seen_at: datetime | None) -> bool:
-    if seen_at is not None and stored.gone_at is not None and stored.gone_at > seen_at:
+def _is_news(record: IssueRecord, stored: _StoredState, seen_at: datetime | None) -> bool:
+    if stored.gone_at is not None and seen_at is not None and stored.gone_at > seen_at:
         return False
-    return _replaces(record, stored.origin, stored.updated_at)
-
-
-def _unchanged(session: Session, repo_id: int, records: Sequence[IssueRecord]) -> set[int]:
-    """Return the numbers whose stored row has the same JSON and is not marked as gone."""
-    sent = {
-        record.number: (record.is_pull_request, record.raw)
-        for record in records
-        if record.raw is not None and record.gone_at is None
-    }
-    query = select(_ISSUE.number, _ISSUE.is_pull_request, _ISSUE.raw).where(
-        _ISSUE.repo_id == repo_id, _ISSUE.origin == GITHUB, _ISSUE.gone_at.is_(None)
+    is_same = (
+        stored.origin == GITHUB
+        and record.raw is not None
+        and record.gone_at is stored.gone_at is None
+        and (stored.is_pull_request, stored.raw) == (record.is_pull_request, record.raw)
     )
-    rows = rows_in_parts(session, query, _ISSUE.number, sent)
-    return {number for number, is_pull, raw in rows if (is_pull, raw) == sent[number]}
+    return _replaces(record, stored.origin, stored.updated_at) and not is_same
 
 
 def _replaces(record: IssueRecord, origin: str, updated_at: datetime | None) -> bool:
@@ -272,9 +261,8 @@ class StoredRepositories:
 
 def find_stored_repositories(session: Session, repos: Sequence[str]) -> StoredRepositories:
     """Return which of these repositories are stored, in the given order, with issue count and freshness."""
-    every = cached_query(session, "stored", lambda: session.connection().execute(_STORED).all())
-    rows = [row for row in every if row.full_name in repos]
-    rows.sort(key=lambda row: repos.index(row.full_name))
+    every = {row.full_name: row for row in session.connection().execute(_STORED)}
+    rows = [every[repo] for repo in dict.fromkeys(repos) if repo in every]
     return StoredRepositories(
         {row[0]: row[1] for row in rows},
         sum(row[2] for row in rows),

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from sqlalchemy import exists, or_, select, update
 from sqlalchemy.orm import Session
 
-from app.store.engine.connect import KEYS_PER_QUERY, delete_with, lock_writers, rows_in_parts
+from app.store.engine.connect import delete_with, in_parts, lock_writers, rows_in_parts
 from app.store.records import GITHUB
 from app.store.tables import COMMENT, ISSUE, ISSUE_VECTOR, MODEL_REPLY, READING, REPOSITORY
 
@@ -83,9 +83,8 @@ def all_kept_out(session: Session) -> list[tuple[str, int]]:
 
 def mark_unread(session: Session, repo_id: int, numbers: Sequence[int]) -> None:
     """Mark these issues as changed, so that they are read again; independent of clocks."""
-    for start in range(0, len(numbers), KEYS_PER_QUERY):
-        is_one = READING.c.number.in_(numbers[start : start + KEYS_PER_QUERY])
-        statement = update(READING).where(READING.c.repo_id == repo_id, is_one)
+    for part in in_parts(numbers):
+        statement = update(READING).where(READING.c.repo_id == repo_id, READING.c.number.in_(part))
         session.connection().execute(statement.values(rules_version=UNREAD))
 
 
@@ -107,9 +106,8 @@ def note_seen(session: Session, kind: Kind, repo_id: int, keys: Sequence[int], s
     """Record that a list requested at `seen_at` had these issues or comments; does not mark them changed."""
     table, column = _TABLES[kind]
     is_older = or_(table.c.seen_at.is_(None), table.c.seen_at < seen_at)
-    for start in range(0, len(keys), KEYS_PER_QUERY):
-        part = column.in_(keys[start : start + KEYS_PER_QUERY])
-        statement = update(table).where(table.c.repo_id == repo_id, part, is_older)
+    for part in in_parts(keys):
+        statement = update(table).where(table.c.repo_id == repo_id, column.in_(part), is_older)
         session.connection().execute(statement.values(seen_at=seen_at))
 
 

@@ -31,7 +31,7 @@ from app.store.github.releases import first_releases_of, newest_release, save_re
 from app.store.github.sync_state import begin_run, end_run, fresh_as_of
 from app.store.records import CARD, IssueRecord
 from app.store.schema import migrate
-from app.store.session import Store, cached_query
+from app.store.session import Store
 from tests.samples import EARLY, LATE, REPO, a_comment, a_pull, a_release, an_issue
 from tests.store.conftest import fill
 
@@ -399,25 +399,6 @@ def test_what_is_indexed_again_is_counted_once(store: Store) -> None:
             put(session, *numbers)
     with store.reading() as session:
         assert count_indexed(session) == 4
-
-
-def test_an_answer_is_remembered_until_content_is_written(store: Store) -> None:
-    asked: list[int] = []
-
-    def ask(session: Session) -> int:
-        return cached_query(session, "name", lambda: asked.append(1) or count_indexed(session))
-
-    with store.reading() as before:
-        assert [ask(before), ask(before)] == [0, 0]
-        assert len(asked) == 1
-        with store.unit_of_work() as session:
-            put(session, 1)
-        with store.reading() as session:
-            assert [ask(session), ask(session)] == [1, 1]
-            assert len(asked) == 2
-        assert ask(before) == 0
-    with store.reading() as session:
-        assert ask(session) == 1
 
 
 def test_the_stock_names_the_repositories_of_which_anything_is_stored(store: Store) -> None:
