@@ -126,52 +126,35 @@ def read(
             raise ReaderError("another process reads just now, and nothing is asked twice: `triage status`")
         for repo in settings.repo[:1] if numbers else settings.repo:
             try:
-                if dry_run:
-                    _plan(settings, store, repo, numbers or [], limit)
-                    continue
-                if settings.embeddings_url is not None and not numbers:
-                    _embed(settings, store, repo, limit)
-                if settings.reader_url is not None:
-                    complete = _read(settings, store, repo, numbers or [], limit) and complete
+                work = _plan if dry_run else _read
+                complete = work(settings, store, repo, numbers or [], limit) and complete
             except ReaderError as error:
                 say(f"{repo}: {error.message}")
                 complete = False
     raise typer.Exit(0 if complete else 1)
 
 
-def _plan(settings: Settings, store: Store, repo: str, numbers: list[int], limit: int | None) -> None:
+def _plan(settings: Settings, store: Store, repo: str, numbers: list[int], limit: int | None) -> bool:
     from app.knowledge.operations.model_reading import plan_reading
     from app.model_reader.client import reader_client
 
     with reader_client(settings) as client:
         plan = plan_reading(store, repo, client, numbers=numbers, limit=limit)
     emit(f"{repo}: {plan.issues:,} issues, about {plan.tokens:,} tokens to {plan.model}")
-
-
-def _embed(settings: Settings, store: Store, repo: str, limit: int | None) -> None:
-    from app.knowledge.operations.embedding import embed_issues
-    from app.model_reader.embeddings import embedder
-    from app.terminal.progress import progress
-
-    with embedder(settings) as client, progress() as report:
-        say(f"{repo}: {embed_issues(store, repo, client, limit=limit, report=report).words}")
+    return True
 
 
 def _read(settings: Settings, store: Store, repo: str, numbers: list[int], limit: int | None) -> bool:
-    """Have issues read, and print the result; True if none is left to read."""
-    from app.server.background import read_repository
+    """Have issues embedded and read, and print the results; True if none is left to read."""
+    from app.server.background import embed_repository, read_repository
     from app.terminal.progress import progress
 
-    used = [0]
-    with progress(lambda: used[0] or None, unit="tokens used") as report:
-        result = read_repository(
-            settings,
-            store,
-            repo,
-            report,
-            numbers=numbers,
-            limit=limit,
-            on_tokens=lambda tokens: used.__setitem__(0, tokens),
-        )
-    say(f"{repo}: {result.words}")
-    return not result.stopped
+    with progress() as report:
+        embedded = None if numbers else embed_repository(settings, store, repo, report, limit=limit)
+    if embedded is not None:
+        say(f"{repo}: {embedded.words}")
+    with progress() as report:
+        result = read_repository(settings, store, repo, report, numbers=numbers, limit=limit)
+    if result is not None:
+        say(f"{repo}: {result.words}")
+    return result is None or not result.stopped

@@ -21,7 +21,7 @@ import structlog
 from app.config import Settings, load_settings
 from app.errors import StoreError, TriageError, UnreachableError
 from app.knowledge.freshness import overview
-from app.knowledge.operations.embedding import embed_issues
+from app.knowledge.operations.embedding import Embedded, embed_issues
 from app.knowledge.operations.model_reading import ReadResult, read_issues
 from app.knowledge.operations.retention import forget_old
 from app.model_reader.client import reader_client
@@ -89,28 +89,16 @@ def background_sync(one_round: Background, every_s: float | None) -> Background:
     return run
 
 
-def sync_round(settings: Settings, store: Store, stop: threading.Event) -> bool:
-    """Sync every repository, unless another process is doing so. Errors never stop the server.
-
-    Returns False on a failure outside a repository's run; GitHub's errors are recorded in the run instead.
-    """
-    try:
-        with sync_lock(store.engine) as held:
-            if not held:
-                holder = sync_holder(store.engine) or "just ended"
-                announce(f"this round is left to the sync that is running ({holder})")
-                return True
-            for repo in settings.repo:
-                if not stop.is_set():
-                    sync_quietly(settings, store, repo)
-            forget_old(store)
-    except TriageError as error:
-        announce(f"the sync could not begin: {error.message}")
-    except Exception:  # a bug in one round must not prevent the next
-        LOG.exception("sync_round_failed")
-    else:
-        return True
-    return False
+def sync_round(settings: Settings, store: Store) -> None:
+    """Sync every repository, unless another process is doing so; GitHub's errors are recorded in the runs."""
+    with sync_lock(store.engine) as held:
+        if not held:
+            holder = sync_holder(store.engine) or "just ended"
+            announce(f"this round is left to the sync that is running ({holder})")
+            return
+        for repo in settings.repo:
+            sync_quietly(settings, store, repo)
+        forget_old(store)
 
 
 def round_apart(settings: Settings, stop: threading.Event) -> None:
@@ -190,10 +178,36 @@ def outcome_line(result: SyncResult, store: Store, *, serving: bool = False) -> 
     return f"sync of {result.repo} stopped: {result.error.message}. What was fetched is stored; {figures}"
 
 
+def reading_round(settings: Settings, store: Store) -> None:
+    """Embed and read the new issues of every repository, unless another process is doing so."""
+    with sync_lock(store.engine, READING) as held:
+        for repo in settings.repo if held else ():
+            for work in (embed_repository, read_repository):
+                try:
+                    with progress(on_line=announce, every_s=READING_PROGRESS_EVERY_S) as report:
+                        done = work(settings, store, repo, report)
+                    if done is not None and done.is_news:
+                        announce(f"{repo}: {done.words}")
+                except TriageError as error:
+                    announce(f"{repo} waits for the next round: {error.message}")
+
+
+def embed_repository(
+    settings: Settings, store: Store, repo: str, report: Report, **options: Any
+) -> Embedded | None:
+    """Have vectors made by the configured model; None without one. Options are those of `embed_issues`."""
+    if settings.embeddings_url is None:
+        return None
+    with embedder(settings) as client:
+        return embed_issues(store, repo, client, report=report, **options)
+
+
 def read_repository(
     settings: Settings, store: Store, repo: str, report: Report, **options: Any
-) -> ReadResult:
-    """Have issues of a repository read by the configured model. Options are those of `read_issues`."""
+) -> ReadResult | None:
+    """Have issues read by the configured model; None if there is none. Options are those of `read_issues`."""
+    if settings.reader_url is None:
+        return None
     with reader_client(settings, parallel=settings.reader_parallel) as client:
         return read_issues(
             store,
@@ -206,47 +220,10 @@ def read_repository(
         )
 
 
-def reading_round(settings: Settings, store: Store, stop: threading.Event) -> None:
-    """Embed and read the new issues of every repository, unless another process is doing so."""
-    with sync_lock(store.engine, READING) as held:
-        for repo in settings.repo if held else ():
-            if settings.embeddings_url is not None and not stop.is_set():
-                _quietly(_embed, settings, store, repo, stop)
-            if settings.reader_url is not None and not stop.is_set():
-                _quietly(_read, settings, store, repo, stop)
-
-
-_Work = Callable[[Settings, Store, str, threading.Event, Report], str]
-
-
-def _quietly(work: _Work, settings: Settings, store: Store, repo: str, stop: threading.Event) -> None:
-    try:
-        with progress(on_line=announce, every_s=READING_PROGRESS_EVERY_S) as report:
-            done = work(settings, store, repo, stop, report)
-        if done:
-            announce(f"{repo}: {done}")
-    except TriageError as error:
-        announce(f"{repo} waits for the next round: {error.message}")
-
-
-def _read(settings: Settings, store: Store, repo: str, stop: threading.Event, report: Report) -> str:
-    result = read_repository(settings, store, repo, report, stop=stop)
-    return result.words if result.asked or result.stopped else ""
-
-
-def _embed(settings: Settings, store: Store, repo: str, stop: threading.Event, report: Report) -> str:
-    with embedder(settings) as client:
-        result = embed_issues(store, repo, client, stop=stop, report=report)
-    return result.words if result.made else ""
-
-
-def run_round(work: Callable[[Settings, Store, threading.Event], bool | None], name: str) -> None:
+def run_round(work: Callable[[Settings, Store], None], name: str) -> None:
     """Run one round and exit; the main function of the separate low-priority process.
 
-    The round is interrupted when stdin closes.
-
-    Args:
-        work: the round; returns False on a failure that no repository's run records.
+    The round is interrupted when stdin closes. Exit code 0: every repository's run says how it ended.
     """
     os.nice(NICENESS)
     threading.Thread(target=_interrupt_at_end_of_input, name="input", daemon=True).start()
@@ -255,12 +232,15 @@ def run_round(work: Callable[[Settings, Store, threading.Event], bool | None], n
         set_up_logging(settings.log_level, settings.log_format)
         with closing(open_store(settings.database_url)) as store:
             check_current(store)  # a newer program may have migrated it since the server began
-            sys.exit(work(settings, store, threading.Event()) is False)
+            work(settings, store)
     except TriageError as error:
-        announce(f"{name} could not begin: {error.message}")
+        announce(f"{name} failed: {error.message}")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         LOG.info("round_stopped")
+    except Exception:
+        LOG.exception("round_failed")
+        sys.exit(1)
 
 
 def _interrupt_at_end_of_input() -> None:

@@ -37,7 +37,6 @@ WAITING = "waiting"
 def progress(
     budget: Callable[[], int | None] = lambda: None,
     *,
-    unit: str = "requests left",
     now: Callable[[], float] = time.monotonic,
     console: Console | None = None,
     on_line: Callable[[str], None] | None = None,
@@ -46,7 +45,7 @@ def progress(
     """Yield a report function; it prints each note once, immediately.
 
     Args:
-        budget: returns the remaining GitHub requests, or another number to show, or None if unknown.
+        budget: returns the remaining GitHub requests, or None if unknown.
         console: where bars are drawn; by default stderr, if it is a terminal.
     """
     console = console or Console(stderr=True, force_terminal=sys.stderr.isatty())
@@ -73,7 +72,7 @@ def progress(
             if step.stage not in tasks:
                 tasks[step.stage] = bars.add_task(step.stage, total=None, budget="")
             left = budget()
-            known = f"{left:,} {unit}" if left is not None else ""
+            known = f"{left:,} requests left" if left is not None else ""
             bars.update(tasks[step.stage], completed=step.done, total=step.total, budget=known)
             if bars.disable and now() - last >= every_s:
                 last = now()

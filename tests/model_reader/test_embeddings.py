@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -213,9 +212,9 @@ def test_the_command_makes_vectors_and_status_counts_them(tmp_path: Path, store:
 def test_the_process_beside_a_server_makes_vectors(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     with embeddings_server(like("slowly")) as (url, sent):
         settings = Settings(repo=(REPO,), embeddings_url=url, _env_file=None)  # type: ignore[call-arg]
-        reading_round(settings, store, threading.Event())
-        reading_round(settings, store, threading.Event())
+        reading_round(settings, store)
+        reading_round(settings, store)
     assert len(sent) == len(TITLES)
     assert f"made vectors of {len(TITLES)} issues" in capsys.readouterr().err
-    reading_round(settings, store, threading.Event())
+    reading_round(settings, store)
     assert "waits for the next round: the embeddings server does not answer" in capsys.readouterr().err

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -42,7 +41,7 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_round_syncs_every_repository(store: Store, settings: Settings, synced: list[str]) -> None:
-    sync_round(settings, store, threading.Event())
+    sync_round(settings, store)
 
     assert synced == list(REPOS)
 
@@ -51,7 +50,7 @@ def test_a_round_is_left_to_a_sync_that_runs(
     store: Store, settings: Settings, synced: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with sync_lock(store.engine):
-        sync_round(settings, store, threading.Event())
+        sync_round(settings, store)
 
     assert synced == []
     assert "left to the sync that is running (process" in capsys.readouterr().err
@@ -75,7 +74,9 @@ def test_servers_at_one_base_never_sync_at_once(
     monkeypatch.setattr(syncing, "sync_quietly", work)
     stop = threading.Event()
     servers = [
-        threading.Thread(target=background_sync(partial(sync_round, settings, store), 0.05), args=(stop,))
+        threading.Thread(
+            target=background_sync(lambda _stop: sync_round(settings, store), 0.05), args=(stop,)
+        )
         for _ in range(4)
     ]
     for server in servers:
@@ -88,38 +89,33 @@ def test_servers_at_one_base_never_sync_at_once(
     assert most == 1
 
 
-def test_a_stop_is_heeded_between_repositories(
-    store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stop = threading.Event()
-    done: list[str] = []
-
-    def work(_settings: Any, _store: Any, repo: str) -> None:
-        done.append(repo)
-        stop.set()
-
-    monkeypatch.setattr(syncing, "sync_quietly", work)
-    sync_round(settings, store, stop)
-
-    assert done == [REPOS[0]]
-
-
 @pytest.mark.parametrize("failure", [StoreError("the database refused"), KeyError("a fault of ours")])
-def test_no_failure_ends_the_rounds(
-    store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch, failure: Exception
+def test_a_failed_round_is_told_by_its_exit_code(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
-    rounds = 0
-    stop = threading.Event()
-
     def work(*_: Any) -> None:
+        raise failure
+
+    monkeypatch.setenv("TRIAGE_DATABASE_URL", str(sqlite_store.engine.url))
+    monkeypatch.setattr(syncing, "_interrupt_at_end_of_input", lambda: None)
+    monkeypatch.setattr(syncing, "set_up_logging", lambda *_: None)
+    monkeypatch.setattr("os.nice", lambda _: 0)
+    with pytest.raises(SystemExit) as ended:
+        syncing.run_round(work, "the sync")
+
+    assert ended.value.code == 1
+
+
+def test_rounds_go_on_until_the_stop() -> None:
+    rounds = 0
+
+    def work(stop: threading.Event) -> None:
         nonlocal rounds
         rounds += 1
         if rounds == 2:
             stop.set()
-        raise failure
 
-    monkeypatch.setattr(syncing, "sync_quietly", work)
-    background_sync(partial(sync_round, settings, store), 0.01)(stop)
+    background_sync(work, 0.01)(threading.Event())
 
     assert rounds == 2
 

@@ -5,7 +5,6 @@ unchanged text is not sent again, whatever else changed in its issue.
 """
 
 import hashlib
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,6 +36,10 @@ class Embedded:
     same: int = 0
 
     @property
+    def is_news(self) -> bool:
+        return self.made > 0
+
+    @property
     def words(self) -> str:
         """A one-line summary of the run."""
         return f"{self.model} made vectors of {self.made:,} issues; {self.same:,} had theirs"
@@ -54,7 +57,6 @@ def embed_issues(
     client: Embedder,
     *,
     limit: int | None = None,
-    stop: threading.Event | None = None,
     report: Report = quiet,
 ) -> Embedded:
     """Make the vectors that are missing or belong to another model or text.
@@ -71,8 +73,6 @@ def embed_issues(
         waiting = unembedded_numbers(session, repo_id, model.identity)[:limit]
     made = same = 0
     for start in range(0, len(waiting), BATCH):
-        if stop is not None and stop.is_set():
-            break
         batch = waiting[start : start + BATCH]
         texts, unchanged = _changed_texts(store, repo_id, batch, model.identity)
         numbers = list(texts)

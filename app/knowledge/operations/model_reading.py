@@ -5,8 +5,7 @@ requests as allowed run at a time; between them replies are stored and facts der
 so syncs and searches never wait for the model.
 """
 
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -61,9 +60,14 @@ class ReadResult:
     stopped: str = ""
 
     @property
+    def is_news(self) -> bool:
+        """True if anything was asked or went wrong."""
+        return bool(self.asked or self.stopped)
+
+    @property
     def words(self) -> str:
         """A one-line summary of the run."""
-        if not self.asked and not self.stopped:
+        if not self.is_news:
             return f"{self.model} has nothing to read here: all that is stored and was asked for is read"
         rest = ", ".join(f"{count:,} {name}" for name, count in sorted(self.outcomes.items()))
         words = f"{self.model} read {self.asked:,} issues ({rest or 'none'}), {self.tokens:,} tokens; "
@@ -105,15 +109,12 @@ def read_issues(
     limit: int | None = None,
     tokens_per_day: int | None = None,
     parallel: int = 1,
-    stop: threading.Event | None = None,
     report: Report = quiet,
-    on_tokens: Callable[[int], None] | None = None,
 ) -> ReadResult:
     """Read the issues without a stored reply, newest first.
 
     Args:
         tokens_per_day: limit for all runs of a day, prompts and replies together.
-        stop: ends the run; replies received so far are kept.
 
     Raises:
         NotFoundError: nothing of the repository is stored.
@@ -122,14 +123,12 @@ def read_issues(
     run = _ReadingRun(store, repo, client, numbers, limit)
     tasks, fresh = run.tasks(), run.unmerged
     with ThreadPoolExecutor(parallel, thread_name_prefix="reader") as threads:
-        while not (run.result.stopped or (stop is not None and stop.is_set())):
+        while not run.result.stopped:
             part = run.affordable(islice(tasks, parallel), tokens_per_day)
             if not part:
                 break
             fresh += run.store_replies(threads.map(run.ask, part))
             report(Progress("reading", run.result.asked, len(run.numbers) - run.result.unchanged))
-            if on_tokens is not None:
-                on_tokens(run.result.tokens)
             if len(fresh) >= BATCH:
                 derive_changed(store, repo, fresh)
                 fresh = []

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from typing import Any
 
 import httpx
@@ -197,19 +196,6 @@ def test_the_day_s_tokens_are_not_exceeded(store: Store) -> None:
         assert "tomorrow" in result.stopped
         assert read_issues(store, REPO, client, tokens_per_day=9_000).asked == 0
     assert reader.asked == []
-
-
-def test_a_run_ends_when_it_is_asked_to(store: Store) -> None:
-    stop = threading.Event()
-    reader = Reader()
-
-    def stopping(request: httpx.Request) -> httpx.Response:
-        stop.set()
-        return reader(request)
-
-    with a_client(stopping) as client:
-        result = read_issues(store, REPO, client, stop=stop)
-    assert 0 < result.asked < 8
 
 
 def test_a_text_that_is_taken_down_takes_its_replies_along(store: Store) -> None:
