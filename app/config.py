@@ -276,6 +276,9 @@ class Settings(BaseSettings):
     rate_limit: Annotated[str, AfterValidator(_rate)] = Field(
         "120/minute", description="requests of one client without an API key; `off` for no limit"
     )
+    redis_url: Annotated[Secret, _secret(r"rediss?://\S+", "redis://… or rediss://…")] = Field(
+        None, description="where all workers and hosts count requests together; else each process alone"
+    )
     api_keys: Annotated[tuple[ApiKey, ...], NoDecode, BeforeValidator(_api_keys)] = Field(
         (), description="name:key or name:key:1200/minute, comma-separated: clients that may ask more often"
     )

@@ -125,7 +125,9 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
     """Add the middleware; the last one added is the outermost."""
     app.add_middleware(ConditionalReads)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=COMPRESSION)
-    app.add_middleware(LimitRequests, anonymous=settings.rate_limit, keys=settings.api_keys)
+    app.add_middleware(
+        LimitRequests, anonymous=settings.rate_limit, keys=settings.api_keys, shared=settings.redis_url
+    )
     if settings.is_cross_origin:
         app.add_middleware(CrossOrigin)
     app.add_middleware(TakeTurns)

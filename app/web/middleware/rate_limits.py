@@ -4,7 +4,7 @@ Input: the client (`client_of`) and its API key, if any. Output: the response wi
 `RateLimit` (draft-ietf-httpapi-ratelimit-headers), or 429 with `Retry-After`.
 JSON routes, MCP, submitted forms and pages with a query count, as their answers are specific to the caller;
 other pages, health checks and webhooks do not. Each process counts separately, so that with N workers a
-client gets up to N times the limit.
+client gets up to N times the limit, unless all processes and hosts share a Redis.
 """
 
 import hashlib
@@ -16,12 +16,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Self
 
+import structlog
+from limits import RateLimitItemPerSecond
+from limits.aio.storage import RedisStorage, Storage
+from limits.aio.strategies import FixedWindowRateLimiter
+from limits.errors import ConfigurationError, StorageError
+from pydantic import SecretStr
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.config import NO_LIMIT, RATE, ApiKey
-from app.errors import TriageError
+from app.errors import ConfigError, TriageError
 from app.web.answers.problems import answer_problem
 from app.web.headers import at_start
 from app.web.middleware.client import client_of
@@ -30,9 +36,14 @@ CLIENTS_MAX = 50_000
 """Open windows, a few hundred bytes each; beyond it all counts are reset."""
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 _TYPE = "urn:vllm-triage:problem:rate-limit"
+STORAGE_RETRY_S = 10.0
+"""How long a process counts locally after the shared storage failed."""
+STORAGE_WAIT_S = 1.0
+"""Timeout of the shared storage."""
 _HIT = "rate_limit_hit"
 _KEY_NAME = "api_key_name"
 _ADMIN = "/api/v1/judgements"
+_LOG = structlog.get_logger(__name__)
 _ANONYMOUS, _KEYED = "anonymous", "api-key"
 
 
@@ -51,13 +62,35 @@ class Rate:
 
 
 class RateWindows:
-    """Fixed-window counters by key, each window opened by its first hit; based on the monotonic clock."""
+    """Fixed-window counters by key, each window opened by its first hit; based on the monotonic clock.
 
-    def __init__(self) -> None:
+    Args:
+        storage: shared by all processes; while it cannot be reached, this process counts for itself.
+    """
+
+    def __init__(self, storage: Storage | None = None) -> None:
         self._open: dict[tuple[str, ...], tuple[float, int]] = {}
+        self._shared = FixedWindowRateLimiter(storage) if storage else None
+        self._retry_at = 0.0
+
+    async def hit(self, rate: Rate, *key: str) -> tuple[int, int]:
+        """Count a request. Return how many remain (-1 if over the limit), and seconds until the reset."""
+        if self._shared is None or time.monotonic() < self._retry_at:
+            return self.count(rate, *key)
+        item = RateLimitItemPerSecond(rate.amount, rate.span_s, namespace="triage")
+        try:
+            is_free = await self._shared.hit(item, *key)
+            stats = await self._shared.get_window_stats(item, *key)
+        except StorageError as error:
+            self._retry_at = time.monotonic() + STORAGE_RETRY_S
+            _LOG.warning(
+                "limits_counted_alone", fault=type(error.storage_error).__name__, retry_s=STORAGE_RETRY_S
+            )
+            return self.count(rate, *key)
+        return stats.remaining if is_free else -1, max(1, math.ceil(stats.reset_time - time.time()))
 
     def count(self, rate: Rate, *key: str) -> tuple[int, int]:
-        """Count a request. Return how many remain (-1 if over the limit), and seconds until the reset."""
+        """Like `hit`, in this process alone."""
         name, now = (str(rate.span_s), *key), time.monotonic()
         ends_at, hits = self._open.get(name, (now, 0))
         if ends_at <= now:
@@ -84,16 +117,19 @@ class LimitRequests:
 
     Args:
         anonymous: the rate of clients without a key, such as `120/minute`, or `off`.
+        shared: URL of a Redis shared by all processes.
     """
 
-    def __init__(self, app: ASGIApp, anonymous: str, keys: Sequence[ApiKey] = ()) -> None:
+    def __init__(
+        self, app: ASGIApp, anonymous: str, keys: Sequence[ApiKey] = (), shared: SecretStr | None = None
+    ) -> None:
         self._app = app
         self._anonymous = Rate.parse(anonymous)
         self._holders = tuple(
             Holder(key.name, _digest(key.key.get_secret_value().encode()), Rate.parse(key.rate))
             for key in keys
         )
-        self._windows = RateWindows()
+        self._windows = RateWindows(_storage_at(shared.get_secret_value()) if shared else None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Call the app with rate-limit headers on its response, or reject the request."""
@@ -110,9 +146,9 @@ class LimitRequests:
             await app(scope, receive, send)
             return
         policy, key, rate = asker
-        hit = partial(self._windows.count, rate, policy, key)
+        hit = partial(self._windows.hit, rate, policy, key)
         scope.setdefault("state", {})[_HIT] = hit
-        left, wait_s = hit()
+        left, wait_s = await hit()
         headers = {
             "RateLimit-Policy": f'"{policy}";q={rate.amount};w={rate.span_s}',
             "RateLimit": f'"{policy}";r={max(left, 0)};t={wait_s}',
@@ -147,7 +183,7 @@ class SpentError(TriageError):
     status = 429
 
 
-def spend(scope: Scope, count: int) -> None:
+async def spend(scope: Scope, count: int) -> None:
     """Count a request as `count` more requests.
 
     Raises:
@@ -155,7 +191,7 @@ def spend(scope: Scope, count: int) -> None:
     """
     hit = scope.get("state", {}).get(_HIT)
     for _ in range(count if hit else 0):
-        left, wait_s = hit()
+        left, wait_s = await hit()
         if left < 0:
             raise SpentError(
                 f"Each log counts as one request; fewer are left. Try again in {wait_s} seconds."
@@ -179,6 +215,19 @@ async def _refuse_key(scope: Scope, receive: Receive, send: Send) -> None:
     detail = "This API key is not known here: check it, or send none."
     headers = {"WWW-Authenticate": "Bearer"}
     await answer_problem(Request(scope), 401, detail, headers=headers)(scope, receive, send)
+
+
+def _storage_at(address: str) -> Storage:
+    try:
+        return RedisStorage(
+            f"async+{address}",
+            wrap_exceptions=True,
+            implementation="redispy",
+            socket_connect_timeout=STORAGE_WAIT_S,
+            socket_timeout=STORAGE_WAIT_S,
+        )
+    except ConfigurationError:
+        raise ConfigError("TRIAGE_REDIS_URL needs the extra: pip install 'vllm-triage[redis]'") from None
 
 
 def _digest(key: bytes) -> bytes:

@@ -392,7 +392,7 @@ async def diagnose_batch(
     if fewer requests remain, none is diagnosed.
     """
     batch = await run_sync(lambda: validated(DiagnoseBatch, parse_body(body)))
-    spend(request.scope, len(batch.logs) - 1)
+    await spend(request.scope, len(batch.logs) - 1)
     as_it_is = {"Content-Encoding": "identity", "Cache-Control": "no-store"}  # gzip would buffer lines
     return StreamingResponse(_batch_lines(batch, services, client), media_type=LINES_TYPE, headers=as_it_is)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import re
 import time
 from typing import Any
@@ -10,13 +11,16 @@ from typing import Any
 import pytest
 import time_machine
 from fastapi.testclient import TestClient
+from limits.aio.storage import MemoryStorage
+from limits.errors import StorageError
 from pydantic import SecretStr
 
 from app.config import ApiKey, Settings
+from app.errors import ConfigError
 from app.main import create_app
 from app.store.session import Store
 from app.web.middleware import rate_limits
-from app.web.middleware.rate_limits import LimitRequests
+from app.web.middleware.rate_limits import LimitRequests, Rate, RateWindows
 
 KEY = "key-of-a-chatbot-0001"
 KEYS = (
@@ -203,6 +207,35 @@ def test_an_empty_key_and_the_admins_token_are_no_wrong_key() -> None:
 
     assert ask(x_api_key="")[0] == 200
     assert ask("/api/v1/judgements", authorization="Bearer of-the-admin")[0] == 200
+
+
+def test_a_shared_storage_counts_for_all_and_each_counts_alone_while_it_is_away() -> None:
+    storage = MemoryStorage(wrap_exceptions=True)
+    one, other = RateWindows(storage), RateWindows(storage)
+    rate = Rate(2, 60)
+
+    async def hits() -> list[int]:
+        return [(await windows.hit(rate, "anonymous", PEER))[0] for windows in (one, other, one)]
+
+    assert asyncio.run(hits()) == [1, 0, -1]
+    address = SecretStr("redis://127.0.0.1:9/0")
+    if importlib.util.find_spec("redis") is None:
+        with pytest.raises(ConfigError, match="redis"):
+            LimitRequests(None, "2/minute", shared=address)  # type: ignore[arg-type]
+    away = RateWindows(Broken(wrap_exceptions=True))
+    one = other = away
+    assert asyncio.run(hits()) == [1, 0, -1]
+
+
+class Broken(MemoryStorage):
+    """A storage that cannot be reached."""
+
+    @property
+    def base_exceptions(self) -> type[Exception]:
+        return OSError
+
+    async def incr(self, *_: Any, **__: Any) -> int:
+        raise StorageError(ConnectionRefusedError())
 
 
 def test_off_means_no_limit_for_anybody() -> None:
