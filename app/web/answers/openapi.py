@@ -16,15 +16,6 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
 
-from app.extract.facts import Facts
-from app.knowledge.diagnosis.markdown import diagnosis_markdown
-from app.knowledge.diagnosis.shapes import Diagnosis
-from app.knowledge.digest.digest import Digest, digest_markdown
-from app.knowledge.issue.report import Report, issue_markdown, report_markdown
-from app.knowledge.issue.view import IssueAnswer
-from app.knowledge.stack.upgrade import Upgrade, upgrade_markdown
-from app.terminal.diagnosis import short_text
-from app.web.answers.budget import ORDERS, fit
 from app.web.answers.parameters import check_query
 from app.web.answers.problems import PROBLEM_TYPE, PROBLEMS
 from app.web.answers.schemas import DiagnoseBatch, DiagnoseRequest, Problem
@@ -38,8 +29,8 @@ _FOLDER = Path(__file__).parent / "examples"
 
 EXAMPLE_LOG = (_FOLDER / "log.txt").read_text(encoding="utf-8")
 """The log of "Try an example", modelled on vllm-project/vllm#39288."""
-_SHORT_CHARS = 600
-"""Budget of the shortened examples, in characters."""
+_TEXT_START = "# CUDA graph capture fails, Likely #39288\n"
+"""How an answer in Markdown or plain text begins."""
 
 
 def api_router(tag: str, dependencies: Sequence[Any] = (), **options: Any) -> APIRouter:
@@ -55,7 +46,8 @@ def problems(*statuses: int) -> dict[int | str, Object]:
 
 def markdown_too(*more: str) -> dict[int | str, Object]:
     """Return the `responses` of a route that also answers as Markdown and in the media types `more`."""
-    return {200: {"content": {kind: {"schema": {"type": "string"}} for kind in (MARKDOWN, *more)}}}
+    media = {"schema": {"type": "string"}, "examples": {"start": {"value": _TEXT_START}}}
+    return {200: {"content": dict.fromkeys((MARKDOWN, *more), media)}}
 
 
 def json_body(schema: Object) -> Object:
@@ -123,7 +115,7 @@ def _finished(schema: Object) -> Object:
             may_be_short = any(item["name"] == "max_chars" for item in operation.get("parameters", ()))
             for answer in answers.values():
                 if JSON in answer.get("content", {}):
-                    _add_answer(answer["content"], may_be_short=may_be_short)
+                    _add_answer(answer["content"][JSON], may_be_short=may_be_short)
     return schema
 
 
@@ -136,25 +128,13 @@ def _add_value(parameter: Object, value: Any) -> None:
         parameter["schema"].setdefault("examples", [value])
 
 
-def _add_answer(content: Object, *, may_be_short: bool) -> None:
-    """Add examples to a response; for a route with `max_chars`, also a shortened schema and example."""
-    media = content[JSON]
+def _add_answer(media: Object, *, may_be_short: bool) -> None:
+    """Add an example to a JSON response; for a route with `max_chars`, also the schema of a shortened one."""
     names = [part["$ref"].rpartition("/")[2] for part in media["schema"].get("anyOf", [media["schema"]])]
     name = next(name for name in reversed(names) if name in answer_examples())
-    value = answer_examples()[name]
-    media["examples"] = {"whole": {"value": value}}
+    media["examples"] = {"whole": {"value": answer_examples()[name]}}
     if may_be_short:
         media["schema"] = {"anyOf": [_ref(each) for each in (*names, "ShortAnswer")]}
-        media["examples"]["shortened"] = {
-            "summary": f"with max_chars={_SHORT_CHARS}",
-            "value": fit(value, ORDERS[name], _SHORT_CHARS),
-        }
-    if MARKDOWN in content:
-        content[MARKDOWN]["examples"] = {"whole": {"value": markdown_example(name)}}
-    if TEXT in content:
-        content[TEXT]["examples"] = {
-            "whole": {"value": short_text(Diagnosis.model_validate(value), colours=False)}
-        }
 
 
 def request_examples() -> dict[str, dict[str, Any]]:
@@ -169,21 +149,6 @@ def request_examples() -> dict[str, dict[str, Any]]:
 def answer_examples() -> dict[str, Any]:
     paths = sorted((_FOLDER / "answers").glob("*.json"))
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
-
-
-def markdown_example(schema: str) -> str:
-    example = answer_examples()[schema]
-    if schema == "Diagnosis":
-        return diagnosis_markdown(Diagnosis.model_validate(example))
-    if schema == "Digest":
-        return digest_markdown(Digest.model_validate(example))
-    if schema == "Report":
-        return report_markdown(Report.model_validate(example))
-    if schema == "Upgrade":
-        return upgrade_markdown(Upgrade.model_validate(example))
-    facts = {name: example[name] for name in Facts.model_fields} | {"fix": None}
-    issue = {name: example[name] for name in IssueAnswer.model_fields if name in example}
-    return issue_markdown(IssueAnswer.model_validate({**issue, "facts": facts}))
 
 
 def _problem(status: int) -> Object:

@@ -18,7 +18,6 @@ from app.knowledge.stack.shapes import Affects
 from app.web.answers.context import ContextDep, RepoContext, StackContextDep
 from app.web.answers.negotiate import ListReplyDep, ReplyDep
 from app.web.answers.openapi import api_router, problems
-from app.web.views.filters import tiles
 from app.web.views.version_line import version_line
 
 PAGE_CLUSTERS = 12
@@ -146,7 +145,6 @@ def signatures_page(
         q=q,
         family=family,
         families=shown,
-        tiles=tiles([one.text for one in shown.items], [one.reports for one in shown.items]) if shown else (),
         parts=parts,
     )
 

@@ -1,11 +1,10 @@
-"""Template filters: words and icons for states, times and figures; layout of diagrams.
+"""Template filters: words and icons for states, times and figures.
 
 `_pictures.html` draws the diagrams as SVG. Meaning never depends on colour alone, nor text on a diagram.
 """
 
 import re
-import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -172,48 +171,8 @@ def listed(items: Iterable[str]) -> str:
 
 
 SHADES = 5
-MAP_WIDTH, MAP_HEIGHT, TILES_A_ROW = 960, 300, 4
-CHAR_PX = 6.6
-"""Approximate character width at a font size of 12 pixels."""
-LINE_HEIGHT = 15
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """A rectangle of the map of families; `label` is as much of its name as fits, in lines."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    label: tuple[str, ...]
 
 
 def shade(value: int, most: int) -> int:
     """Return a cell's shade, from 0 for none to `SHADES` for the maximum, on a square-root scale."""
     return 0 if value <= 0 else max(1, round(SHADES * (value / most) ** 0.5))
-
-
-def tiles(names: Sequence[str], values: Sequence[int]) -> list[Tile]:
-    """Lay out values, in descending order, as tiles in rows; a tile's area is in proportion to its value."""
-    found: list[Tile] = []
-    y = 0.0
-    for start in range(0, len(values), TILES_A_ROW):
-        row = values[start : start + TILES_A_ROW]
-        height, x = MAP_HEIGHT * sum(row) / sum(values), 0.0
-        for name, value in zip(names[start:], row, strict=False):
-            width = MAP_WIDTH * value / sum(row)
-            found.append(_tile(x, y, width, height, name))
-            x += width
-        y += height
-    return found
-
-
-def _tile(x: float, y: float, width: float, height: float, name: str) -> Tile:
-    room, lines = int((width - 10) / CHAR_PX), int(height / LINE_HEIGHT) - 1  # one is left for the number
-    wrapped = textwrap.wrap(
-        name, max(room, 5), max_lines=max(1, lines), placeholder="…", break_long_words=False
-    )
-    label = [line if len(line) <= room else f"{line[: room - 1]}…" for line in wrapped] if room > 4 else []
-    visible_label = tuple(label) if height > LINE_HEIGHT else ()
-    return Tile(round(x, 1), round(y, 1), round(width, 1), round(height, 1), visible_label)
