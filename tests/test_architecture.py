@@ -55,7 +55,7 @@ FLOORS: dict[str, Sequence[Sequence[str]]] = {
         ("merge",),
     ),
     "app.knowledge": (
-        ("labels", "markdown", "statistics", "iso_week", "possible_versions"),
+        ("labels", "markdown", "iso_week", "possible_versions"),
         ("freshness", "fix"),
         ("remedies",),
         ("issue", "launch"),

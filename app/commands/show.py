@@ -67,7 +67,7 @@ def digest(
     _database: DatabaseOption = None,
 ) -> None:
     """Print what broke, what was fixed and what to do in a week. Exit 1: no data; 2: no such week."""
-    from app.knowledge.digest.digest import digest_markdown, make_digest
+    from app.knowledge.digest.digest import digest_mail, digest_markdown, make_digest
     from app.knowledge.digest.week import newest_whole_week
     from app.knowledge.iso_week import IsoWeek
 
@@ -90,9 +90,7 @@ def digest(
     elif format_ == "markdown":
         emit(digest_markdown(found))
     else:
-        from app.web.views.render import render_text
-
-        emit(render_text("digest_email.html", digest=found))
+        emit(digest_mail(found))
 
 
 UpgradeFormat = Literal["text", "json", "markdown"]

@@ -18,9 +18,8 @@ from app.knowledge.possible_versions import REPORTED
 from app.knowledge.version.issues import load_failures
 from app.knowledge.version.regressions import basis_of, numbers_naming, standing_of
 from app.store.derived.facts import find_estimated_dates, often_stated
-from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.weeks import Opened, opened_between, opened_span, release_dates
-from app.store.github.issues import find_heads, find_repository
+from app.store.github.issues import find_repository
 from app.store.github.sync_state import fresh_as_of
 from app.store.session import Store
 
@@ -100,7 +99,7 @@ def _trending(
     session: Session, repo_id: int, failures: Sequence[Opened], last: datetime, week: IsoWeek | None
 ) -> tuple[TrendingCluster, ...]:
     """Return growing failures first, then those with the most recent reports."""
-    growing = {one.id for one in growths(failures, week) if one.is_growing} if week else set()
+    growing = {one.id for one in growths(failures, week)} if week else set()
     lately, this_week = (
         Counter(one.cluster_id for one in failures if one.cluster_id and one.created_at > last - span)
         for span in (RECENT, WEEK)
@@ -116,17 +115,15 @@ def _trending(
 
 
 def _new(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> tuple[NewFailure, ...]:
-    facts = find_facts_without_evidence(session, repo_id, numbers)
     estimated = find_estimated_dates(session, repo_id, numbers)
     return tuple(
         NewFailure.based_on(
-            head,
-            **issue_fields(repo, head, facts[head.number]),
-            dates_estimated=head.number in estimated,
-            has_remedy=any(one.outcome != "fails" for one in facts[head.number].workarounds),
+            one.issue,
+            **issue_fields(one),
+            dates_estimated=one.issue.number in estimated,
+            has_remedy=any(item.outcome != "fails" for item in one.facts.workarounds),
         )
-        for head in find_heads(session, repo_id, numbers)
-        if head.number in facts
+        for one in reversed(load_failures(session, repo_id, repo, numbers))
     )
 
 
@@ -172,8 +169,6 @@ def _failing(session: Session, repo_id: int, repo: str, version: str) -> list[Re
     ]
     issues.sort(key=lambda one: (one.issue.number not in began, -one.weight, -one.issue.number))
     return [
-        ReleaseFailure.based_on(
-            one.issue, **issue_fields(repo, one.issue, one.facts), began=one.issue.number in began
-        )
+        ReleaseFailure.based_on(one.issue, **issue_fields(one), began=one.issue.number in began)
         for one in issues
     ]

@@ -240,7 +240,6 @@ REMEDIES_MAX = 30
 def cluster_remedies(
     reports: Sequence[ListedFailure],
     words: IssueWords,
-    repo: str,
     *,
     votes: Mapping[int, int],
     remedy_votes: Mapping[tuple[int, str], int],
@@ -261,7 +260,7 @@ def cluster_remedies(
     liked: dict[tuple[int, str], int] = {}
     slow = {one.issue.number for one in reports if one.facts.failure_kind == "slowdown"}
     for one in reports:
-        for place, remedy in enumerate(words.remedies(one, repo)):
+        for place, remedy in enumerate(words.remedies(one)):
             found.append(remedy)
             key = remedy.number, remedy.action
             net = remedy_votes.get((remedy.number, remedy_id(remedy.action)), 0)

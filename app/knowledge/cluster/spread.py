@@ -1,13 +1,15 @@
 """GPU architectures over-represented in a cluster, and the regression range its reports agree on.
 
-Architectures: Fisher's exact test on "in the cluster" and "on this architecture", corrected for multiple
-testing over all clusters. Range: each report bounds the first bad version, after its last working and up to
-its first failing version. Reports with another range, or of an earlier version, disagree.
+Architectures: Fisher's exact test (The logic of inductive inference, 1935) on "in the cluster" and "on this
+architecture"; by log-factorials, so that a server needs no statistics library.
+Range: each report bounds the first bad version, after its last working and up to its first failing version.
+Reports with another range, or of an earlier version, disagree.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from math import exp, lgamma
 from typing import Literal
 
 from pydantic import Field
@@ -16,7 +18,6 @@ from app.extract.facts import Frozen, Regression
 from app.extract.fields.gpu_names import architectures_of
 from app.extract.versions import Version, is_before, ordered, sort_key
 from app.knowledge.possible_versions import REPORTED
-from app.knowledge.statistics import benjamini_hochberg, fisher_two_sided
 from app.knowledge.version.issues import IssueWords, ListedFailure, StatedValue
 from app.store.derived.facts import REGRESSION_FIELDS
 
@@ -33,77 +34,73 @@ class ArchitectureLift(Frozen):
     all_of: int = Field(description="number of the repository's failures that name a GPU")
     lift: float | None = Field(description="cluster share / overall share; null if too few")
     p: float | None = Field(description="Fisher's exact test, two-sided; null if too few")
-    q: float | None = Field(description="p adjusted for all clusters (Benjamini-Hochberg)")
     by_chance: ByChance
 
 
 REPORTS_MIN = 5
 """Fewest reports, observed or expected, for a test."""
-FALSE_DISCOVERIES = 0.05
-"""Accepted false discovery rate."""
+CHANCE_MAX = 0.001
+"""Greatest p that is no chance; small, as a page tests several architectures."""
+_TIE = 1 + 1e-7
+"""Rounding tolerance, so that tables as likely as the observed one are included."""
 
 
-def architecture_lifts(
-    named: Iterable[tuple[str, int, str]], wanted: Iterable[str]
-) -> dict[str, tuple[ArchitectureLift, ...]]:
-    """Return the lift table of each wanted cluster, most common architectures first.
+def architecture_lifts(named: Iterable[tuple[str, int, str]], cluster: str) -> tuple[ArchitectureLift, ...]:
+    """Return the lift table of a cluster, most common architectures first.
 
     Args:
         named: (cluster, issue, canonical accelerator name) for all failures of the repository.
-        wanted: clusters to return; the correction always covers all clusters.
     """
     cards: dict[tuple[str, int], set[str]] = {}
-    for cluster, number, name in named:
-        cards.setdefault((cluster, number), set()).add(name)
-    here: dict[str, Counter[str]] = {}
-    of: Counter[str] = Counter()
-    everywhere: Counter[str] = Counter()
-    for (cluster, _), names in cards.items():
-        if known := architectures_of(names):
-            of[cluster] += 1
-            here.setdefault(cluster, Counter()).update(known)
-            everywhere.update(known)
-    total = sum(of.values())
-    chances = {
-        (cluster, architecture): fisher_two_sided(counts[architecture], of[cluster], count, total)
-        for cluster, counts in here.items()
-        if of[cluster] >= REPORTS_MIN
-        for architecture, count in everywhere.items()
-        if counts[architecture] >= REPORTS_MIN or of[cluster] * count / total >= REPORTS_MIN
-    }
-    adjusted = dict(zip(chances, benjamini_hochberg(list(chances.values())), strict=True))
-    found: dict[str, tuple[ArchitectureLift, ...]] = dict.fromkeys(wanted, ())
-    for cluster in found.keys() & here.keys():
-        counts = here[cluster]
-        rows = [
-            _lift(architecture, counts[architecture], of[cluster], count, total, chances.get(key), q)
-            for architecture, count in everywhere.items()
-            if (q := adjusted.get(key := (cluster, architecture))) is not None or counts[architecture]
-        ]
-        found[cluster] = tuple(sorted(rows, key=lambda row: (-row.reports, -row.all_reports)))
-    return found
+    for key, number, name in named:
+        cards.setdefault((key, number), set()).add(name)
+    known = [(key, found) for (key, _), names in cards.items() if (found := architectures_of(names))]
+    everywhere = Counter(name for _, names in known for name in names)
+    here = Counter(name for key, names in known if key == cluster for name in names)
+    of, total = sum(key == cluster for key, _ in known), len(known)
+    rows = []
+    for architecture, count in everywhere.items():
+        reports = here[architecture]
+        lift, p, by_chance = None, None, "too_few"
+        if reports >= REPORTS_MIN or of * count / total >= REPORTS_MIN:
+            lift, p = (reports / of) / (count / total), fisher_two_sided(reports, of, count, total)
+            by_chance = "no_difference" if p > CHANCE_MAX else "more_often" if lift > 1 else "less_often"
+        elif not reports:
+            continue
+        rows.append(
+            ArchitectureLift(
+                architecture=architecture,
+                reports=reports,
+                of=of,
+                all_reports=count,
+                all_of=total,
+                lift=lift and round(lift, 2),
+                p=p and float(f"{p:.2g}"),
+                by_chance=by_chance,
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: (-row.reports, -row.all_reports)))
 
 
-def _lift(
-    architecture: str, here: int, of: int, everywhere: int, total: int, p: float | None, q: float | None
-) -> ArchitectureLift:
-    lift = (here / of) / (everywhere / total)
-    by_chance: ByChance = "more_often" if lift > 1 else "less_often"
-    if q is None or p is None:
-        by_chance = "too_few"
-    elif q > FALSE_DISCOVERIES:
-        by_chance = "no_difference"
-    return ArchitectureLift(
-        architecture=architecture,
-        reports=here,
-        of=of,
-        all_reports=everywhere,
-        all_of=total,
-        lift=None if q is None else round(lift, 2),
-        p=None if p is None else float(f"{p:.2g}"),
-        q=None if q is None else float(f"{q:.2g}"),
-        by_chance=by_chance,
-    )
+def fisher_two_sided(here: int, of: int, everywhere: int, total: int) -> float:
+    """Return the probability, under independence, of a table at most as likely as this one.
+
+    Args:
+        here: items of the kind in the part; `of`: all items in the part.
+        everywhere: items of the kind in the whole; `total`: all items, including the part.
+    """
+    low, high = max(0, of + everywhere - total), min(of, everywhere)
+    fixed = _log_choose(total, of)
+    chances = [
+        exp(_log_choose(everywhere, k) + _log_choose(total - everywhere, of - k) - fixed)
+        for k in range(low, high + 1)
+    ]
+    observed = chances[here - low] * _TIE
+    return min(1.0, sum(chance for chance in chances if chance <= observed))
+
+
+def _log_choose(n: int, k: int) -> float:
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
 
 
 class RangeWitness(Frozen):

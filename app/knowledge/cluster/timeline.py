@@ -1,7 +1,7 @@
 """Reports over time: counts by period, reports after the issue was closed, and growing clusters.
 
-A cluster is growing if its reports in a week are improbable at the mean rate of the eight weeks before:
-Poisson tail, with the Benjamini-Hochberg correction over all clusters (`Q_MAX`).
+A cluster grows if it has more reports in a week than three times the weekly mean of the eight weeks before,
+plus three: at any mean, chance alone rarely brings that many.
 """
 
 from collections import Counter
@@ -18,7 +18,6 @@ from app.extract.redact import mask_secrets
 from app.extract.versions import is_before, ordered
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.iso_week import IsoWeek
-from app.knowledge.statistics import benjamini_hochberg, poisson_tail
 from app.knowledge.version.issues import ListedFailure
 from app.store.derived.clusters import find_clusters, members_of
 from app.store.derived.facts import find_titles
@@ -134,36 +133,28 @@ _HOW = {
 
 
 WEEKS_BEFORE = 8
-REPORTS_MIN = 3
-"""Fewest reports in the week for growth, however rare the cluster was."""
-Q_MAX = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A cluster's reports in a week, compared with the `WEEKS_BEFORE` weeks before it.
+    """A growing cluster: its reports in a week, and in the `WEEKS_BEFORE` weeks before it.
 
     Attributes:
         numbers: issue numbers of the week's reports.
-        reports: how many these are.
-        before: total reports in the weeks before.
-        mean_before: expected reports per week: `before / 8`, with `before` at least 1.
-        p: probability of that many reports or more at that mean.
-        q: p after Benjamini-Hochberg over all clusters reported in these nine weeks.
+        before: total reports in the weeks before; `mean_before`: their mean per week.
     """
 
     id: str
     numbers: tuple[int, ...]
-    reports: int
     before: int
-    mean_before: float
-    p: float
-    q: float
 
     @property
-    def is_growing(self) -> bool:
-        """True if there are enough reports and more than chance explains."""
-        return self.reports >= REPORTS_MIN and self.q < Q_MAX
+    def reports(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def mean_before(self) -> float:
+        return self.before / WEEKS_BEFORE
 
 
 class GrowingCluster(Frozen):
@@ -177,21 +168,17 @@ class GrowingCluster(Frozen):
     numbers: tuple[int, ...] = Field(description="issue numbers of the week's reports")
     reports: int
     before: int = Field(description="total reports of the 8 weeks before")
-    mean_before: float = Field(description="mean per week: before / 8, or 1 / 8 if there were none")
-    p: float = Field(description="probability of at least this many reports at that mean (Poisson)")
-    q: float = Field(description="p adjusted for all clusters of the nine weeks (Benjamini-Hochberg)")
+    mean_before: float = Field(description="mean per week of the 8 weeks before")
 
 
 def weeks_covered(first: datetime | None, week: IsoWeek) -> int:
     """Return how many of the `WEEKS_BEFORE` weeks the database covers in full since its `first` issue."""
-    if first is None:
-        return 0
-    begun = IsoWeek.of(first)
-    return next((n for n in range(WEEKS_BEFORE, 0, -1) if begun <= week.shifted(-n)), 0)
+    covered = (week.start - IsoWeek.of(first).start).days // 7 if first else 0
+    return min(max(0, covered), WEEKS_BEFORE)
 
 
 def growths(opened: Iterable[Opened], week: IsoWeek) -> list[Growth]:
-    """Return the growth of all clusters reported in the week or the eight before, most significant first."""
+    """Return the clusters that grow in the week, most reports first."""
     begin, start, end = week.shifted(-WEEKS_BEFORE).start, week.start, week.end
     now: dict[str, list[int]] = {}
     before: Counter[str] = Counter()
@@ -202,14 +189,9 @@ def growths(opened: Iterable[Opened], week: IsoWeek) -> list[Growth]:
             now.setdefault(one.cluster_id, []).append(one.number)
         else:
             before[one.cluster_id] += 1
-    ids = sorted({*now, *before})
-    means = [max(before[key], 1) / WEEKS_BEFORE for key in ids]
-    chances = [poisson_tail(len(now.get(key, ())), mean) for key, mean in zip(ids, means, strict=True)]
-    found = [
-        Growth(key, tuple(sorted(now.get(key, ()))), len(now.get(key, ())), before[key], mean, p, q)
-        for key, mean, p, q in zip(ids, means, chances, benjamini_hochberg(chances), strict=True)
-    ]
-    return sorted(found, key=lambda one: (one.p, -one.reports, one.id))
+    found = [Growth(key, tuple(sorted(numbers)), before[key]) for key, numbers in now.items()]
+    growing = [one for one in found if one.reports > 3 * (one.mean_before + 1)]
+    return sorted(growing, key=lambda one: (-one.reports, one.before, one.id))
 
 
 def describe_growing(session: Session, repo_id: int, growing: Sequence[Growth]) -> tuple[GrowingCluster, ...]:

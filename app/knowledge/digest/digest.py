@@ -6,10 +6,12 @@ stated fact; if nothing is known, it only says what to watch.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from html import escape
 from itertools import islice
-from typing import Any, Literal
+from typing import Literal
 
+from markdown_it import MarkdownIt
 from pydantic import Field
 from sqlalchemy.orm import Session
 
@@ -38,7 +40,6 @@ from app.knowledge.digest.week import (
     WeekReport,
     alive_news,
     all_reports,
-    cluster_news,
     data_end,
     error_text,
     fixed_in,
@@ -53,10 +54,10 @@ from app.knowledge.labels import plural
 from app.knowledge.markdown import render_markdown
 from app.store.derived.facts import find_estimated_dates
 from app.store.derived.weeks import (
-    OpenedDay,
+    Opened,
     OpenedSpan,
     nearest_opened,
-    opened_by_day,
+    opened_between,
     opened_span,
     release_dates,
 )
@@ -136,7 +137,6 @@ class Digest(Frozen):
     repeated_total: int = Field(description="number of the week's failures with other reports")
     failures_total: int = Field(description="number of distinct failures of the week")
     growing: tuple[GrowingCluster, ...] = ()
-    growing_tested: int
     regressions: tuple[VersionNews, ...] = ()
     fixed: tuple[FixNews, ...] = ()
     fixed_total: int
@@ -182,18 +182,17 @@ def make_digest(store: Store, repo: str, week: IsoWeek) -> Digest:
 def _digest(session: Session, repo_id: int, repo: str, week: IsoWeek) -> Digest:
     span, loaded = opened_span(session, repo_id), load_week(session, repo_id, repo, week)
     data, covered = _data_state(session, repo_id, span, loaded), weeks_covered(span.first, week)
-    weeks = count_weeks(
-        (one.as_day for one in loaded.opened), [week.shifted(n - CHART_WEEKS + 1) for n in range(CHART_WEEKS)]
-    )
+    weeks = count_weeks(loaded.opened, [week.shifted(n - CHART_WEEKS + 1) for n in range(CHART_WEEKS)])
     fixed, facts_of_fixed = fixed_in(session, repo_id, repo, week.start, week.end)
     remedies = remedies_in(session, repo_id, repo, week.start, week.end)
-    clusters, regressions, without = cluster_news(loaded), regression_news(loaded), unremedied(loaded)
-    tested = growths(loaded.opened, week) if covered == WEEKS_BEFORE else []
-    grown = [one for one in tested if one.is_growing]
+    clusters = [one for one in loaded.failures if one.size > 1]
+    regressions, without = regression_news(loaded), unremedied(loaded)
+    grown = growths(loaded.opened, week) if covered == WEEKS_BEFORE else []
     growing = describe_growing(session, repo_id, grown[:GROWING_LISTED])
     earlier = nearest_opened(session, repo_id, week.start, before=True)
     later = nearest_opened(session, repo_id, week.end, before=False)
     before = weeks[-2].failures if data.is_over else None
+    reports = loaded.known(loaded.reports)
     return Digest(
         repo=repo,
         week=str(week),
@@ -202,7 +201,7 @@ def _digest(session: Session, repo_id: int, repo: str, week: IsoWeek) -> Digest:
         end=week.end,
         previous=str(IsoWeek.of(earlier)) if earlier else None,
         next=str(IsoWeek.of(later)) if later else None,
-        headline=headline(loaded, clusters, len(grown), fixed, before),
+        headline=headline(loaded, len(grown), fixed, before),
         advice=advice(loaded, fixed, facts_of_fixed, regressions, growing, without),
         data=data,
         issues=len(loaded.issues),
@@ -211,14 +210,15 @@ def _digest(session: Session, repo_id: int, repo: str, week: IsoWeek) -> Digest:
         failures_before=weeks[-2].failures,
         weeks_before=covered,
         weeks=weeks,
-        **_value_counts(loaded),
+        kinds=_most_reported(one.facts.failure_kind for one in reports),
+        hardware=_most_reported(mask_secrets(name) for one in reports for name in set(one.facts.gpus)),
+        without_hardware=len(loaded.reports) - sum(bool(one.facts.gpus) for one in reports),
         reports=all_reports(loaded),
         decisions=judged_between(session, repo_id, repo, week.start, week.end),
-        clusters=clusters[:CLUSTERS_LISTED],
+        clusters=tuple(clusters[:CLUSTERS_LISTED]),
         repeated_total=len(clusters),
         failures_total=len(loaded.failures),
         growing=growing,
-        growing_tested=len(tested),
         regressions=regressions,
         fixed=fixed[:FIXED_LISTED],
         fixed_total=len(fixed),
@@ -245,32 +245,20 @@ def _data_state(session: Session, repo_id: int, span: OpenedSpan, loaded: WeekIs
     )
 
 
-def count_weeks(days: Iterable[OpenedDay], weeks: Iterable[IsoWeek]) -> tuple[WeekCount, ...]:
+def count_weeks(opened: Iterable[Opened], weeks: Iterable[IsoWeek]) -> tuple[WeekCount, ...]:
     """Count the issues and failures opened in each of these weeks."""
     issues: Counter[IsoWeek] = Counter()
     failures: Counter[IsoWeek] = Counter()
-    for one in days:
-        week = IsoWeek.of(one.day)
-        issues[week] += one.issues
-        failures[week] += one.failures
+    for one in opened:
+        week = IsoWeek.of(one.created_at)
+        issues[week] += 1
+        failures[week] += one.is_failure
     return tuple(WeekCount(week=str(week), issues=issues[week], failures=failures[week]) for week in weeks)
 
 
-def _value_counts(loaded: WeekIssues) -> dict[str, Any]:
-    """Return the digest fields that count the week's reports by kind and by hardware."""
-    reports = loaded.known(loaded.reports)
-    kinds = Counter[str](one.facts.failure_kind for one in reports)
-    hardware = Counter(mask_secrets(name) for one in reports for name in set(one.facts.gpus))
-    return {
-        "kinds": _most_reported(kinds),
-        "hardware": _most_reported(hardware),
-        "without_hardware": len(loaded.reports) - sum(bool(one.facts.gpus) for one in reports),
-    }
-
-
-def _most_reported(counts: Mapping[str, int]) -> list[ValueCount]:
-    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-    return [ValueCount(value=value, reports=reports) for value, reports in ranked]
+def _most_reported(values: Iterable[str]) -> tuple[ValueCount, ...]:
+    ranked = sorted(Counter(values).items(), key=lambda pair: (-pair[1], pair[0]))
+    return tuple(ValueCount(value=value, reports=reports) for value, reports in ranked)
 
 
 def archive(store: Store, repo: str) -> ArchivePage:
@@ -278,16 +266,37 @@ def archive(store: Store, repo: str) -> ArchivePage:
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         span = opened_span(session, repo_id)
-        if span.first is None:
+        if span.first is None or span.last is None:
             return ArchivePage(repo=repo, weeks=(), undated=span.undated)
-        days = opened_by_day(session, repo_id)
-    weeks = sorted({IsoWeek.of(one.day) for one in days}, reverse=True)
-    return ArchivePage(repo=repo, weeks=count_weeks(days, weeks), undated=span.undated)
+        opened = opened_between(session, repo_id, span.first, span.last + timedelta(seconds=1))
+    weeks = sorted({IsoWeek.of(one.created_at) for one in opened}, reverse=True)
+    return ArchivePage(repo=repo, weeks=count_weeks(opened, weeks), undated=span.undated)
 
 
 def digest_markdown(digest: Digest) -> str:
     """Render the digest as Markdown, ending with a newline."""
     return render_markdown("digest.md", digest=digest)
+
+
+_MAIL = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width,initial-scale=1">
+<title>{title}</title>
+</head>
+<body>
+{body}</body>
+</html>
+"""
+
+
+def digest_mail(digest: Digest) -> str:
+    """Render the Markdown as a page for mail programs: no style sheet, no script, nothing to load."""
+    body = MarkdownIt("commonmark", {"html": False}).enable("table").render(digest_markdown(digest))
+    body = body.replace(' style="text-align:right"', ' align="right"')
+    body = body.replace("<table>", '<table border="1" cellpadding="4" cellspacing="0">')
+    return _MAIL.format(title=escape(f"{digest.repo}, week {digest.week}"), body=body)
 
 
 LINES_MAX = 5
@@ -358,16 +367,11 @@ def _line(
 
 def _remedies(week: WeekIssues) -> Iterator[Advice]:
     """Yield remedies with a command, for the failures with the most reports, then the most hits."""
-    found = []
-    for failure in week.failures:
-        for remedy in failure.remedies:
-            if remedy.command:
-                found.append((-len(failure.numbers), -week.hits(failure.numbers), remedy.number, remedy))
-                break
-    for *_, remedy in sorted(found, key=lambda item: item[:3]):
-        known = week.candidates[remedy.number]
-        action = "this is reported to work:"
-        yield _line("remedy", known.issue, known.facts, action, remedy.command or "")
+    for failure in sorted(week.failures, key=lambda one: (-one.reports, -week.hits(one.numbers))):
+        if remedy := next((remedy for remedy in failure.workarounds if remedy.command), None):
+            known = week.candidates[remedy.number]
+            action = "this is reported to work:"
+            yield _line("remedy", known.issue, known.facts, action, remedy.command or "")
 
 
 def _versions_to_keep(week: WeekIssues, regressions: Iterable[VersionNews]) -> Iterator[Advice]:
@@ -405,13 +409,7 @@ def _without_remedy(week: WeekIssues, without: Sequence[UnremediedNews]) -> Iter
         yield _line("watch", item, week.candidates[item.number].facts, action)
 
 
-def headline(
-    week: WeekIssues,
-    clusters: Sequence[ClusterNews],
-    growing: int,
-    fixed: Sequence[FixNews],
-    before: int | None,
-) -> str:
+def headline(week: WeekIssues, growing: int, fixed: Sequence[FixNews], before: int | None) -> str:
     """Summarize the week in a sentence; `before`: failures of the week before, None if this is not over."""
     if not week.issues:
         return "No issue was opened this week."
@@ -420,8 +418,7 @@ def headline(
     if before and reports != before:
         words += f", {abs(reports - before)} {'more' if reports > before else 'fewer'} than the week before"
     rest = []
-    if clusters and clusters[0].reports > 1:
-        most = clusters[0]
+    if week.failures and (most := week.failures[0]).reports > 1:
         text = one_line(most.text or f"#{most.canonical} {most.title}", _ERROR_CHARS)
         rest.append(f"most reports, {most.reports}, are of “{text}”")
     if growing:

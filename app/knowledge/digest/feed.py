@@ -93,7 +93,7 @@ def stack_entries(store: Store, repo: str, stack: Stack) -> tuple[FeedEntry, ...
 def _digests(opened: Sequence[Opened], newest: IsoWeek) -> Iterator[FeedEntry]:
     """Yield the newest completely stored weeks, so that an entry does not change afterwards."""
     weeks = [newest.shifted(-back) for back in range(DIGESTS_LISTED + 1)]
-    counts = count_weeks((one.as_day for one in opened), weeks)
+    counts = count_weeks(opened, weeks)
     for week, count, before in zip(weeks, counts, counts[1:], strict=False):
         if count.issues:
             words = f"{plural(count.failures, 'new failure')} among {plural(count.issues, 'new issue')}"
@@ -129,8 +129,7 @@ def _new_clusters(session: Session, repo_id: int, opened: Sequence[Opened]) -> I
 
 
 def _growing(session: Session, repo_id: int, opened: Sequence[Opened], week: IsoWeek) -> Iterator[FeedEntry]:
-    grown = [one for one in growths(opened, week) if one.is_growing]
-    for item in describe_growing(session, repo_id, grown):
+    for item in describe_growing(session, repo_id, growths(opened, week)):
         yield FeedEntry(
             key=f"growing/{week}/{item.id}",
             path=f"/signatures/{item.id}",

@@ -5,7 +5,7 @@ fix belongs to the period of its release or of its merge (`fixed_in`).
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -23,7 +23,7 @@ from app.knowledge.iso_week import IsoWeek
 from app.knowledge.issue.stored import IssueHead
 from app.knowledge.remedies import OUTCOME_RANK, Remedy, rank_remedies, remedies_of
 from app.knowledge.version.issues import ListedFailure, load_failures
-from app.store.derived.clusters import find_clusters, members_of
+from app.store.derived.clusters import ClusterRecord, find_clusters, members_of
 from app.store.derived.weeks import (
     Opened,
     OpenedSpan,
@@ -35,7 +35,6 @@ from app.store.derived.weeks import (
 )
 from app.store.github.issues import find_heads, find_repository
 from app.store.github.sync_state import fresh_as_of
-from app.store.records import IssueRecord
 from app.store.session import Store
 
 Fixing = Literal["released", "merged"]
@@ -69,7 +68,7 @@ class WeekReport(Frozen):
 
 
 class ClusterNews(Frozen):
-    """A failure reported in the week."""
+    """A failure reported in the week; fix and remedies are those of all its reports."""
 
     model_config = ConfigDict(extra="ignore")  # former field names are computed, not parsed
 
@@ -135,7 +134,7 @@ class AliveNews(Frozen):
 class UnremediedNews(DigestIssue):
     """A failure of the week without remedy or fix, represented by its most discussed report."""
 
-    cluster: str | None
+    cluster: str
     numbers: tuple[int, ...] = Field(description="issue numbers of the week's reports of this failure")
     hits: int = Field(description="reports plus their comments and reactions to date")
 
@@ -143,33 +142,8 @@ class UnremediedNews(DigestIssue):
 CHART_WEEKS = 13
 """A quarter; with more weeks the chart has no room for the numbers above its columns."""
 ACTION_CHARS = 300
+REMEDIES_MAX = 3
 _FIXED = frozenset({"fixed", "merged_unreleased"})
-
-
-@dataclass(frozen=True, slots=True)
-class WeekFailure:
-    """A failure of the week.
-
-    Attributes:
-        id: cluster id; None if it has no cluster yet. `text`: masked text of the cluster.
-        canonical: its canonical issue; `title`: that issue's masked title.
-        numbers: its reports of the week; `size`: number of its reports of all time.
-        fix, remedies: merged over all its reports, best first.
-    """
-
-    id: str | None
-    text: str
-    canonical: int
-    title: str
-    numbers: tuple[int, ...]
-    size: int
-    fix: FixView | None
-    remedies: tuple[Remedy, ...]
-
-    @property
-    def remedy(self) -> Remedy | None:
-        """The best remedy that did not fail, if any."""
-        return next((item for item in self.remedies if item.outcome != "fails"), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +157,12 @@ class WeekIssues:
         failures: failures of the week, most reports first.
     """
 
-    repo: str
     week: IsoWeek
     opened: tuple[Opened, ...]
     issues: tuple[int, ...]
     reports: tuple[int, ...]
     candidates: Mapping[int, ListedFailure]
-    failures: tuple[WeekFailure, ...]
+    failures: tuple[ClusterNews, ...]
 
     def known(self, numbers: Iterable[int]) -> list[ListedFailure]:
         """Return those of these reports that are loaded."""
@@ -204,44 +177,48 @@ def load_week(session: Session, repo_id: int, repo: str, week: IsoWeek) -> WeekI
     """Load everything the digest's lists need."""
     opened = tuple(opened_between(session, repo_id, week.shifted(1 - CHART_WEEKS).start, week.end))
     issues = [one for one in opened if one.created_at >= week.start]
+    reports = tuple(one.number for one in issues if one.is_failure)
     numbers: dict[str, list[int]] = defaultdict(list)
     for one in issues:
-        if one.is_failure:
-            numbers[one.cluster_id or f"#{one.number}"].append(one.number)
-    reports = tuple(one.number for one in issues if one.is_failure)
-    keys = list(numbers)
-    records, members = find_clusters(session, repo_id, keys), members_of(session, repo_id, keys)
+        if one.is_failure and one.cluster_id:
+            numbers[one.cluster_id].append(one.number)
+    records, members = find_clusters(session, repo_id, [*numbers]), members_of(session, repo_id, numbers)
     wanted = {*reports, *(number for key in members for number in members[key])}
     candidates = {one.issue.number: one for one in load_failures(session, repo_id, repo, wanted)}
-    failures = []
-    for key, of_week in numbers.items():
-        record = records.get(key)
-        known = [candidates[number] for number in members.get(key, of_week) if number in candidates]
-        canonical = record.canonical if record else of_week[0]
-        remedies = (
-            remedy for one in known for remedy in remedies_of(one.facts, repo=repo, url=one.issue.url)
+    failures = [
+        _cluster_news(
+            records[key], of_week, [candidates[number] for number in members[key] if number in candidates]
         )
-        failures.append(
-            WeekFailure(
-                id=record.id if record else None,
-                text=mask_secrets(record.text) if record else "",
-                canonical=canonical,
-                title=mask_secrets(candidates[canonical].issue.title) if canonical in candidates else "",
-                numbers=tuple(of_week),
-                size=len(known) or len(of_week),
-                fix=cluster_fix(canonical, known),
-                remedies=tuple(listed_remedy(remedy) for remedy in rank_remedies(remedies)),
-            )
-        )
-    failures.sort(key=lambda one: (-len(one.numbers), -one.size, one.numbers))
+        for key, of_week in numbers.items()
+    ]
+    failures.sort(key=lambda one: (-one.reports, -one.size, one.numbers))
     return WeekIssues(
-        repo=repo,
         week=week,
         opened=opened,
         issues=tuple(one.number for one in issues),
         reports=reports,
         candidates=candidates,
         failures=tuple(failures),
+    )
+
+
+def _cluster_news(
+    cluster: ClusterRecord, of_week: Sequence[int], reports: Sequence[ListedFailure]
+) -> ClusterNews:
+    canonical = next((one for one in reports if one.issue.number == cluster.canonical), None)
+    told = (remedy for one in reports for remedy in one.remedies)
+    helping = [remedy for remedy in rank_remedies(told) if remedy.outcome != "fails"]
+    return ClusterNews(
+        id=cluster.id,
+        text=mask_secrets(cluster.text),
+        canonical=cluster.canonical,
+        title=mask_secrets(canonical.issue.title) if canonical else "",
+        reports=len(of_week),
+        numbers=tuple(of_week),
+        size=len(reports),
+        is_new=len(reports) == len(of_week),
+        workarounds=tuple(map(listed_remedy, helping[:REMEDIES_MAX])),
+        fix=cluster_fix(cluster.canonical, reports),
     )
 
 
@@ -261,13 +238,13 @@ def listed_remedy(remedy: Remedy) -> Remedy:
     return remedy.model_copy(update={"action": one_line(remedy.action, ACTION_CHARS)})
 
 
-def issue_fields(repo: str, head: IssueRecord, facts: Facts) -> dict[str, Any]:
+def issue_fields(one: ListedFailure) -> dict[str, Any]:
     """Return the masked fields of a `DigestIssue` that are not copied from the issue."""
     return {
-        "repo": repo,
-        "title": mask_secrets(head.title),
-        "failure_kind": facts.failure_kind,
-        "error": listed_error(facts.error),
+        "repo": one.repo,
+        "title": mask_secrets(one.issue.title),
+        "failure_kind": one.facts.failure_kind,
+        "error": listed_error(one.facts.error),
     }
 
 
@@ -284,20 +261,6 @@ def all_reports(week: WeekIssues) -> tuple[WeekReport, ...]:
     )
 
 
-def cluster_news(week: WeekIssues) -> tuple[ClusterNews, ...]:
-    """Return the failures of the week that have other reports, most reports in the week first."""
-    return tuple(
-        ClusterNews.based_on(
-            one,
-            reports=len(one.numbers),
-            is_new=len(one.numbers) == one.size,
-            workarounds=(one.remedy,) if one.remedy else (),
-        )
-        for one in week.failures
-        if one.id and one.size > 1
-    )
-
-
 def regression_news(week: WeekIssues) -> tuple[VersionNews, ...]:
     """Return the week's regressions grouped by first bad version, newest first."""
     found: dict[str | None, list[RegressionNews]] = defaultdict(list)
@@ -305,8 +268,7 @@ def regression_news(week: WeekIssues) -> tuple[VersionNews, ...]:
         since = one.facts.regression
         if since is not None and (since.first_failing or since.last_working or since.culprit):
             began = plain_version(since.first_failing) if since.first_failing else None
-            fields = issue_fields(week.repo, one.issue, one.facts)
-            found[began].append(RegressionNews.based_on(one.issue, **fields, regression=since))
+            found[began].append(RegressionNews.based_on(one.issue, **issue_fields(one), regression=since))
     comparable = [(version, key) for key in found if key and (version := ordered(key)) is not None]
     newest_first = [key for _, key in sorted(comparable, reverse=True)]
     others = sorted(key for key in found if key is not None and key not in newest_first)
@@ -319,11 +281,14 @@ def unremedied(week: WeekIssues) -> tuple[UnremediedNews, ...]:
     found = []
     for one in week.failures:
         known = week.known(one.numbers)
-        if known and not one.remedy and not (one.fix and one.fix.state in _FIXED):
+        if known and not one.workarounds and not (one.fix and one.fix.state in _FIXED):
             most = max(known, key=lambda report: (week.hits([report.issue.number]), -report.issue.number))
-            fields = issue_fields(week.repo, most.issue, most.facts)
-            fields |= {"numbers": one.numbers, "cluster": one.id, "hits": week.hits(one.numbers)}
-            found.append(UnremediedNews.based_on(most.issue, **fields))
+            hits = week.hits(one.numbers)
+            found.append(
+                UnremediedNews.based_on(
+                    most.issue, **issue_fields(most), numbers=one.numbers, cluster=one.id, hits=hits
+                )
+            )
     return tuple(sorted(found, key=lambda one: (-one.hits, one.number)))
 
 
@@ -332,7 +297,7 @@ def alive_news(week: WeekIssues) -> tuple[AliveNews, ...]:
     found = []
     for one in week.failures:
         alive = closed_but_alive(week.candidates.get(one.canonical), week.known(one.numbers), one.fix)
-        if one.id and alive:
+        if alive:
             found.append(AliveNews.based_on(one, alive=alive))
     return tuple(sorted(found, key=lambda one: (-one.alive.reports_since, one.canonical)))
 
@@ -381,7 +346,7 @@ def fixed_in(
             found.append(
                 FixNews.based_on(
                     one.issue,
-                    **issue_fields(repo, one.issue, one.facts),
+                    **issue_fields(one),
                     how="released" if is_released else "merged",
                     merged_at=merged_at,
                     released_at=released_at,

@@ -74,6 +74,7 @@ STATED_FIELDS = (REPORTED, *REGRESSION_FIELDS, "workarounds", "fix")
 class ListedFailure:
     """A stored failure that is a candidate for a list."""
 
+    repo: str
     issue: IssueRecord
     facts: Facts
     fix: FixView
@@ -86,6 +87,11 @@ class ListedFailure:
         """Other reports count 4 each, reactions 2 (one person each), comments 1 (maybe all one person's)."""
         others = max(self.duplicates, self.reports - 1)
         return 1 + 4 * others + 2 * self.issue.reactions + self.issue.comments
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """Its workarounds, best first."""
+        return remedies_of(self.facts, repo=self.repo, url=self.issue.url)
 
 
 def load_failures(
@@ -101,7 +107,7 @@ def load_failures(
     repeats = count_duplicates(session, repo, repo_id, numbers)
     sizes = cluster_sizes(session, repo_id, numbers)
     return [
-        ListedFailure(head, facts[n], fixes[n], repeats.get(n, 0), sizes.get(n, 1))
+        ListedFailure(repo, head, facts[n], fixes[n], repeats.get(n, 0), sizes.get(n, 1))
         for n, head in zip(numbers, listed, strict=True)
     ]
 
@@ -126,16 +132,12 @@ class IssueWords:
             sorted(found.values(), key=lambda one: one.at.timestamp() if one.at else 0.0, reverse=True)
         )
 
-    def remedy(self, one: ListedFailure, repo: str) -> StatedRemedy | None:
-        """Return the best remedy with a known quote, if any."""
-        return next((item for item in self.remedies(one, repo) if item.outcome != "fails"), None)
-
-    def remedies(self, one: ListedFailure, repo: str) -> Iterator[StatedRemedy]:
+    def remedies(self, one: ListedFailure) -> Iterator[StatedRemedy]:
         """Yield the remedies with a known quote, best first."""
         number = one.issue.number
         places = reversed(self.evidence.get(number, ()))
         stated = {item.value: item for item in places if item.field == "workarounds"}
-        for remedy in remedies_of(one.facts, repo=repo, url=one.issue.url):
+        for remedy in one.remedies:
             if remedy.action in stated:
                 yield masked(StatedRemedy.based_on(remedy, quote=self._stated(number, stated[remedy.action])))
 
@@ -171,12 +173,12 @@ def _texts(
             yield number, f"comment:{comment.id}", comment.body, comment.created_at
 
 
-def listed_fields(one: ListedFailure, words: IssueWords, repo: str, fields: Iterable[str]) -> dict[str, Any]:
+def listed_fields(one: ListedFailure, words: IssueWords, fields: Iterable[str]) -> dict[str, Any]:
     """Return the fields of a `VersionIssue` besides GitHub's; `fields`: those that put it on the list."""
     issue = one.issue
     newest = words.stated(issue.number, STATED_FIELDS)
     return {
-        "repo": repo,
+        "repo": one.repo,
         "title": mask_secrets(issue.title),
         "fix": one.fix,
         "regression": one.facts.regression,
@@ -184,7 +186,7 @@ def listed_fields(one: ListedFailure, words: IssueWords, repo: str, fields: Iter
         "weight": one.weight,
         "duplicates": one.duplicates,
         "reports": one.reports,
-        "remedy": words.remedy(one, repo),
+        "remedy": next((item for item in words.remedies(one) if item.outcome != "fails"), None),
         "quotes": words.stated(issue.number, fields)[:QUOTES_MAX],
         "newest": newest[0] if newest else None,
     }

@@ -122,7 +122,7 @@ def regressions(
         items = tuple(
             RegressionItem.based_on(
                 one.issue,
-                **listed_fields(one, words, repo, REGRESSION_FIELDS),
+                **listed_fields(one, words, REGRESSION_FIELDS),
                 place=places[one.issue.number],
             )
             for one in part
@@ -249,7 +249,7 @@ def known_issues(
         items = tuple(
             KnownIssue.based_on(
                 one.issue,
-                **listed_fields(one, words, repo, _quoted_fields(one, version)),
+                **listed_fields(one, words, _quoted_fields(one, version)),
                 basis=bases[one.issue.number],
                 standing=standing[one.issue.number],
             )

@@ -3,12 +3,12 @@
 Pull requests and issues gone from GitHub are left out. All spans are half-open: the end is excluded.
 """
 
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.store.engine.connect import is_sqlite, sql_rows
+from app.store.engine.connect import sql_rows
 
 # There are no other states; naming them makes the index covering, so rows with whole texts are not read.
 LISTED = """
@@ -18,14 +18,6 @@ LISTED = """
 _OPENED = f"{LISTED} AND i.created_at >= :start AND i.created_at < :end"
 NO_FAILURE = "none"
 """The failure kind of issues that report no failure."""
-
-
-class OpenedDay(NamedTuple):
-    """The number of issues opened on a day, and of failures among them."""
-
-    day: date
-    issues: int
-    failures: int
 
 
 class Opened(NamedTuple):
@@ -39,11 +31,6 @@ class Opened(NamedTuple):
     @property
     def is_failure(self) -> bool:
         return self.kind != NO_FAILURE
-
-    @property
-    def as_day(self) -> OpenedDay:
-        """The day's counts if this issue were the only one opened on it."""
-        return OpenedDay(self.created_at.date(), 1, int(self.is_failure))
 
 
 class OpenedSpan(NamedTuple):
@@ -78,19 +65,6 @@ def opened_between(session: Session, repo_id: int, start: datetime, end: datetim
     """  # sorted below: for ORDER BY, SQLite would read all issues of the repository
     rows = sql_rows(session, query, times=("created_at",), repo_id=repo_id, start=start, end=end)
     return sorted(map(Opened._make, rows))
-
-
-def opened_by_day(session: Session, repo_id: int) -> list[OpenedDay]:
-    """Return the counts of issues and failures opened on each UTC day that has any."""
-    is_file = is_sqlite(session.connection())
-    day = "substr(i.created_at, 1, 10)" if is_file else "(i.created_at AT TIME ZONE 'UTC')::date::text"
-    query = f"""
-        SELECT {day}, count(*), count(*) FILTER (WHERE r.failure_kind <> '{NO_FAILURE}') FROM issue i
-        LEFT JOIN reading r ON r.repo_id = i.repo_id AND r.number = i.number
-        WHERE {LISTED} AND i.created_at IS NOT NULL GROUP BY 1
-    """
-    rows = sql_rows(session, query, repo_id=repo_id)
-    return [OpenedDay(date.fromisoformat(text), issues, failures) for text, issues, failures in rows]
 
 
 def opened_span(session: Session, repo_id: int) -> OpenedSpan:

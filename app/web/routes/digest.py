@@ -16,7 +16,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from app import __version__
 from app.errors import NotFoundError
-from app.knowledge.digest.digest import Digest, archive, digest_markdown, make_digest
+from app.knowledge.digest.digest import Digest, archive, digest_mail, digest_markdown, make_digest
 from app.knowledge.digest.feed import FeedEntry, feed_entries, stack_entries
 from app.knowledge.digest.week import newest_whole_week
 from app.knowledge.iso_week import WEEK_PATTERN, IsoWeek
@@ -26,7 +26,7 @@ from app.web.answers.negotiate import MARKDOWN_TYPE, VARY, ReplyDep, markdown_an
 from app.web.answers.openapi import api_router, markdown_too, problems
 from app.web.answers.parameters import StackDep
 from app.web.deps import ServicesDep
-from app.web.views.render import base_address, render_page, render_text
+from app.web.views.render import base_address, render_text
 
 ATOM_TYPE = "application/atom+xml"
 NO_DATA = datetime(1970, 1, 1, tzinfo=UTC)
@@ -97,8 +97,8 @@ def markdown_page(context: ContextDep, week: PageWeek) -> Response:
 
 @router.get("/digest/{week}/email", include_in_schema=False)
 def email_page(context: ContextDep, week: PageWeek) -> HTMLResponse:
-    """The digest as it can be sent by mail: no style sheet, no script, no picture, nothing to load."""
-    return render_page("digest_email.html", digest=_digest(context, week))
+    """The digest as it can be sent by mail."""
+    return HTMLResponse(digest_mail(_digest(context, week)))
 
 
 @router.get("/digest/{week}", include_in_schema=False)
