@@ -114,6 +114,8 @@ def _is_false_cue(clause: Clause, rule: Rule, end: int) -> bool:
     if rule.id == "helped.adverb" and grammar("not").search(clause.text[:end]):
         return True
     rest = clause.low[end:]
+    if clause.low.endswith("normal", 0, end) and rest.startswith(" for ") and " to " in rest:
+        return True  # "it is normal for X to Y"
     return rule.id == "helped.runs" and (rest.startswith(_OBJECTS) or bool(_FAILS.search(rest)))
 
 

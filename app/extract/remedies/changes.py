@@ -36,6 +36,9 @@ _TRAILING_PUNCTUATION = " .,;:`*\"'。，\n\r\t"
 _LEADING_PUNCTUATION = " .,;:`*\"'\n\t-•"
 _FLAG_START = pattern(r"^--?[A-Za-z]")
 _SPLIT = pattern("|".join(_LIST["splits"]))
+_NEXT_SENTENCE = pattern(r"\s(?:If|Please|This|For|However) [a-z]")
+"""The start of another sentence, if a text has lost its full stops and line breaks."""
+
 _IS_OFF = pattern(
     r"^([`\"' ]*(?:flag |option )?(?:is|are|was|being|set to)? ?"
     r"(?:dropped|removed|disabled|(?:turned |switched )?off|unset|omitted))\b"
@@ -152,7 +155,9 @@ def kind_of(low: str) -> WorkaroundKind:
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return a span without surrounding punctuation and trailing outcome words."""
+    """Return a span without the next sentence, surrounding punctuation and trailing outcome words."""
+    if (following := _NEXT_SENTENCE.search(text[start:end])) and following.start() >= MIN_PHRASE_CHARS:
+        end = start + following.start()
     while True:
         while end > start and text[end - 1] in _TRAILING_PUNCTUATION:
             end -= 1

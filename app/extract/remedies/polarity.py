@@ -3,6 +3,7 @@
 In: a `Sentence` and a remedy read in it. Out: the remedy with its polarity; None if its clause denies it.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from app.extract.lists import load
@@ -27,7 +28,24 @@ _COMPARED = pattern(r"(?i)\b(?:than|compared|versus|vs)\b")
 _REGARDLESS = pattern(r"(?i)\b(?:still|also|even|same|identical(?:ly)?|reproduc\w*|regardless)\b")
 """It fails with and without a thing, which is neither cause nor remedy."""
 
-_MISSED = pattern(r"(?i)\bfail(?:s|ed|ing)? to(?: \w+){1,3}")
+_NEARBY = pattern(
+    r"(?i)[,;(，；。→]|\.\s|\s[-–—]+\s|(?-i:\s(?:If|Please|This|For|However)\s)"
+    r"|\b(?:but|so|while|whereas|however|or|when|if|unless|to|for|until|because|since|as|instead|rather)\b"
+)
+"""Where what is said of a change ends: after it, something else is told."""
+
+_GOT = pattern(
+    r"(?i)\band (?:then |it |i |we )*(?:got|get|gets|saw|see|hit|throws?|fail\w*|crash\w*|hangs?)\b.*"
+)
+_WORSE = pattern(
+    r"(?i)\b(?:(?:throughput|performance|accuracy|speed)\b.*\blower|slower|worse)\b[^,;]{0,20}\bthan\b"
+)
+_CAUSES = pattern(r"(?i)\b(?:causes?|leads? to|results? in)\b")
+_ANYWAY = pattern(
+    r"(?i)\b(?:reproduc\w*|persists?|still \w+|also \w+)(?: \w+){0,2} without (?:it|that|them)\b"
+)
+
+_MISSED = pattern(r"(?i)\bfail(?:s|ed|ing)? to(?: \w+){1,3}|\bthis (?:\w+ )?blocks\b")
 """A success that is missed: "it fails to start correctly"."""
 
 
@@ -54,14 +72,55 @@ def with_polarity(sentence: Sentence, item: RemedyStatement) -> RemedyStatement 
     lacking = next((word for word in _LACKING if ahead.lower().endswith(word)), "")
     behind = after_unset(after)
     rest = f"{ahead[: len(ahead) - len(lacking)]} _ {after if behind is None else behind}"
+    is_lacking = bool(lead or lacking)
+    if _is_contradicted(sentence, item, after, is_lacking=is_lacking, is_unset=behind is not None):
+        return None
     if not _tells_only_failure(rest):
         is_removed = item.without or behind is not None or is_left_out(before)
         return replace(item, without=is_removed)
-    if (lead or lacking or behind is not None) and _REGARDLESS.search(rest):
-        return None
-    if lead or lacking or behind is not None:
+    if (is_lacking or behind is not None) and not _REGARDLESS.search(rest):
         return replace(item, action=item.action[len(lead) :], start=item.start + len(lead), without=False)
-    return item if item.without else None
+    return item if item.without and not is_lacking and behind is None else None
+
+
+def _is_contradicted(
+    sentence: Sentence, item: RemedyStatement, after: str, *, is_lacking: bool, is_unset: bool
+) -> bool:
+    """True if the sentence says that the failure is there in spite of a remedy, or because of it."""
+    if item.without:
+        return bool(_ANYWAY.search(sentence.text))
+    if is_lacking:
+        return bool(_CAUSES.search(item.action + _near(after)))
+    return not is_unset and _is_blamed(sentence, item, after)
+
+
+def _is_blamed(sentence: Sentence, item: RemedyStatement, after: str) -> bool:
+    """True if the words right after a change tell that it fails, whatever the rest of the sentence tells.
+
+    "I set --x to 0.9 and got an error, so I changed it to 0.8"; "A with `--x` works, B with `--x` crashes".
+    """
+    got = _GOT.search(item.action)
+    if _WORSE.search(after) or _tells_only_failure(f"{got.group(0) if got else ''}{_near(after)}"):
+        return True
+    return any(_tells_only_failure(_near(sentence.text[at:])) for at in _other_places(sentence, item))
+
+
+def _other_places(sentence: Sentence, item: RemedyStatement) -> Iterator[int]:
+    """Yield where else in a sentence a change is named after "with", as the end of each place."""
+    own = item.start - sentence.start
+    name = item.action.strip(_MARKS).lower()
+    at = sentence.low.find(name)
+    while at >= 0:
+        end = at + len(name)
+        if at != own and sentence.low[:at].rstrip(_MARKS).endswith((" with ", " using ")):
+            yield end
+        at = sentence.low.find(name, end)
+
+
+def _near(after: str) -> str:
+    """Return the words after a change up to where something else is told."""
+    stop = _NEARBY.search(after)
+    return after[: stop.start()] if stop else after
 
 
 def _tells_only_failure(text: str) -> bool:

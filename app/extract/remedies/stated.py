@@ -50,6 +50,7 @@ PLAIN_CHANCE = 0.95
 
 STATED = "workaround.stated"
 _FRAGMENTS = frozenset(["again", "and", "or", "from", "to", "as", "than", "for", "of", "we", "i"])
+_DEEDS = VERBS | {"runn"}
 _JOINING = frozenset(["or", "and", "with", "nor", "as", "well"])
 _LEADS = (LINKS | {"also", "just", "even", "have", "i've", "tried", "neither", "both"}) - {
     "without",
@@ -155,7 +156,7 @@ def _is_actionable(action: str) -> bool:
     tokens = tokenise(action)
     is_address = all(token.kind == "URL" for token in tokens)
     is_card = any(token.kind == "CHIP" for token in tokens)
-    is_half = not tokens or tokens[0].low in _FRAGMENTS or (len(tokens) == 1 and tokens[0].kind in VERBS)
+    is_half = not tokens or tokens[0].low in _FRAGMENTS or (len(tokens) == 1 and tokens[0].kind in _DEEDS)
     return not is_half and not is_card and not is_address and not grammar("no_trouble").search(action)
 
 

@@ -17,7 +17,8 @@ _LEFT_OUT = pattern(
 )
 _CONDITION = pattern(
     r"(?i)(?:^|[^\w'])(?:occurs?|happens?|fails?|crash(?:es)?|hangs?|breaks|errors?|appears?|arises?)\s(?:only\s)?"
-    r"(?:when|with|if)\s(?:(?:using|setting|running with|passing|adding|the flag|export)\s){0,2}[`*\"']*$"
+    r"(?:when|with|if)\s(?:(?:i|we|you)\s)?"
+    r"(?:(?:using|setting|running with|passing|adding|the flag|export)\s){0,2}[`*\"']*$"
 )
 _DENIED = pattern(r"(?i)(?:\b(?:not?|never|no longer)|n['’]?t)\**\s(?:\w+\s){0,3}(?:when|with|if)\s[^,;.]*$")
 _UNSET = pattern(

@@ -63,10 +63,39 @@ def test_what_it_fails_with_is_left_out(said: str, action: str) -> None:
         ("After removing --enforce-eager it prints garbage.", "removing --enforce-eager"),
         ("The crash also reproduces without --enable-lora.", "without --enable-lora"),
         ("With --max-num-seqs 8 it works, but it crashes with --max-num-seqs 64.", "--max-num-seqs 64"),
+        (
+            "I set --block-size to 16 and got an error, so I chose 32, which works.",
+            "set --block-size to 16 and got",
+        ),
+        (
+            "Without LoRA: the output is correct - with `--enable-lora`: the output is garbage.",
+            "`--enable-lora`",
+        ),
+        ("`generate()` with Xformers **works** - `serve` with Xformers **crashes**.", "Xformers"),
+        ("When setting --pp 4, the throughput is lower than with 2, which is fine.", "--pp 4"),
+        ("Running without `foo` installed causes empty outputs, it works in 0.5.", "without `foo` installed"),
     ],
 )
-def test_a_clause_that_tells_only_a_failure_states_no_remedy(said: str, action: str) -> None:
+def test_a_clause_that_tells_a_failure_right_after_a_change_states_no_remedy(said: str, action: str) -> None:
     assert _judged(said, action) is None
+
+
+def test_what_is_no_different_without_a_thing_is_not_left_out() -> None:
+    said = "It was found with `--enable-lora`, but all of it reproduces identically without it."
+    assert _judged(said, "--enable-lora", without=True) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "action"),
+    [
+        ("Using --enforce-eager gets rid of the crash.", "--enforce-eager"),
+        ("The workaround is --enforce-eager (otherwise it crashes).", "--enforce-eager"),
+        ("Restarting the pod helps when it hangs.", "Restarting the pod"),
+        ("With --pp 2 it works; without --pp 2 it crashes.", "--pp 2"),
+    ],
+)
+def test_a_failure_told_of_something_else_takes_nothing_away(said: str, action: str) -> None:
+    assert _judged(said, action) == (action, False)
 
 
 @pytest.mark.parametrize(
