@@ -396,25 +396,12 @@ def unknown_variables() -> dict[str, str | None]:
     return {PREFIX + name.upper(): PREFIX + found.upper() if found else None for name, found in near.items()}
 
 
-def choose_database(url: str) -> None:
-    """Override the database URL of the environment for this process and its children."""
-    os.environ.pop(PREFIX + "DATABASE_URL_FILE", None)
-    os.environ[PREFIX + "DATABASE_URL"] = url
-
-
-def with_options(settings: Settings, **options: object) -> Settings:
-    """Return the settings, overridden by the command-line options that are not None.
-
-    Raises:
-        ConfigError: an option has an invalid value.
-    """
-    given = {name: value for name, value in options.items() if value is not None}
-    try:
-        return Settings.model_validate({**settings.model_dump(exclude_unset=True), **given})
-    except ValidationError as error:
-        fault = error.errors(include_input=False, include_url=False)[0]
-        option = str(fault["loc"][0]).replace("_", "-")
-        raise ConfigError(f"--{option} {fault['msg'].removeprefix('Value error, ')}") from None
+def override(**options: object) -> None:
+    """Override settings of the environment, for this process and its children; None leaves one as it is."""
+    for name, value in options.items():
+        if value is not None:
+            os.environ.pop(f"{PREFIX}{name.upper()}_FILE", None)
+            os.environ[PREFIX + name.upper()] = str(value)
 
 
 def load_settings() -> Settings:

@@ -83,11 +83,9 @@ def new_database(settings: Settings) -> str:
 
 
 def _choose(url: str | None) -> None:
-    if url is None:
-        return
-    from app.config import choose_database
+    from app.config import override
 
-    choose_database(url)
+    override(database_url=url)
 
 
 DatabaseOption = Annotated[

@@ -41,10 +41,11 @@ def up(
     _database: DatabaseOption = None,
 ) -> None:
     """Set up the database, load the starter cards, sync in the background, and serve."""
-    from app.config import address_without_password
+    from app.config import address_without_password, override
     from app.terminal.events import announce, set_up_logging
 
-    settings = _serving(host, port, workers, sync_every, snapshot_url)
+    override(host=host, port=port, workers=workers, sync_every=sync_every, snapshot_url=snapshot_url)
+    settings = current_settings()
     if settings.sync_every is None:
         settings = settings.model_copy(update={"sync_every": "15m"})
     set_up_logging(settings.log_level, settings.log_format)
@@ -121,31 +122,15 @@ def serve(
     _database: DatabaseOption = None,
 ) -> None:
     """Serve, optionally with the background sync."""
-    settings = _serving(host, port, workers, sync_every)
+    from app.config import override
+
+    override(host=host, port=port, workers=workers, sync_every=sync_every)
+    settings = current_settings()
     _check_port(settings.host, settings.port)
     current_store(settings).close()
     from app.server.run import serve as run
 
     run(settings, sync_now=False)
-
-
-def _serving(
-    host: str | None,
-    port: int | None,
-    workers: int | None,
-    sync_every: str | None,
-    snapshot_url: str | None = None,
-) -> Settings:
-    from app.config import with_options
-
-    return with_options(
-        current_settings(),
-        host=host,
-        port=port,
-        workers=workers,
-        sync_every=sync_every,
-        snapshot_url=snapshot_url,
-    )
 
 
 def migrate(
