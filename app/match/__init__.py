@@ -38,7 +38,8 @@ The steps from a new issue to its cluster (`pairs/`, then `clusters/`)
     3. `pairs/score.py`           the chance of each pair, by the weights of `pair_weights.json`; the best
                                   pairs become links. A pair's score does not depend on other stored issues.
     4. `pairs/one_failure.py`     which pairs may be `same` or `likely`, as a high chance alone is not enough:
-                                  both name one failure, and nothing keeps them apart.
+                                  both name one failure, and nothing keeps them apart. `slots.py` beside it
+                                  finds what two texts of one template differ in.
     5. `clusters.py`              groups: from judgements first, then duplicates, then the strongest ties.
 
 How to add a search field

@@ -25,7 +25,7 @@ from sqlalchemy.orm import Session
 
 from app.extract.facts import Facts
 from app.extract.lists import FORM_HEADINGS, load
-from app.extract.log.messages import wrapper_rule
+from app.extract.log.messages import is_hint, wrapper_rule
 from app.extract.log.signature import mask
 from app.extract.rules.rules import Rule, load_rule_set
 from app.extract.text.document import Document
@@ -41,6 +41,7 @@ MAX_CONDITION_CHARS = 4_000
 """Characters read from the start of a text: the description comes first, then logs and dumps."""
 MAX_WORDS, MAX_NAMES = 160, 100
 MESSAGE_KEY_CHARS = 80
+MAX_SAID_CHARS = 300
 MIN_TITLE_WEIGHT = 8.0
 """Minimum denominator of title coverage: a title of one or two words is weak evidence."""
 MIN_CLAIM_NORM, MIN_TEXT_NORM = 10.0, 15.0
@@ -74,6 +75,10 @@ _RENAMED = {"AcceleratorError": "RuntimeError", "CUDA error": "RuntimeError", "H
 """Older and newer names of the same error class."""
 SHARED_AXES = frozenset({"generic", "late", "test"})
 """Axes of lines that are not distinctive of one failure."""
+MODEL = "model"
+"""Axis of messages that every model's own code can fail with."""
+COMMON = "common"
+"""Axis of words that any code may fail with: those of a language or library (`common_errors.toml`), too."""
 _OUT_OF_MEMORY = "OutOfMemoryError"
 
 
@@ -94,6 +99,7 @@ class PairFeatures:
         subjects: distinctive identifiers and model classes in the error message, or in the title if there is
             no message.
         axes: the ways in which unlike failures share the message, or the title if there is no message.
+        said: the `TITLE`, and the masked `MESSAGE`, as they are compared word by word.
         bags: a bag for each name of `BAGS`.
     """
 
@@ -108,6 +114,7 @@ class PairFeatures:
     specific: frozenset[str]
     subjects: frozenset[str]
     axes: frozenset[str]
+    said: Mapping[str, str]
     bags: Mapping[str, Bag]
 
 
@@ -157,6 +164,8 @@ def build_features(title: str, text: str, facts: Facts, created_at: datetime | N
     if "mute" in axes_of(message):
         message = ""
     axes = axes_of(message or plain)
+    if load_rule_set("common_errors").meeting(message):
+        axes.add(COMMON)
     rules = load_rule_set("conditions")
     in_title = list(rules.meeting(title))
     devices = " ; ".join((*facts.gpus, *facts.backends.get("platform", ())))
@@ -182,6 +191,7 @@ def build_features(title: str, text: str, facts: Facts, created_at: datetime | N
             or ("-" not in name and known.names.get(name, known.top) >= MIN_SUBJECT_WEIGHT)
         ),
         axes=frozenset(axes),
+        said={TITLE: plain[:MAX_SAID_CHARS], MESSAGE: mask(message)[:MAX_SAID_CHARS]},
         bags=_bags(plain, message, f"{plain} {text[:MAX_TEXT_CHARS]}", known),
     )
 
@@ -195,7 +205,7 @@ def _is_shared(text: str) -> bool:
     """True if a title or message is one of many failures, of a test, or only reports another error."""
     wrapper = wrapper_rule(text)
     inner = wrapper.pattern.search(text).groupdict().get("inner") if wrapper else None
-    return bool(axes_of(text) & SHARED_AXES) or (wrapper is not None and not inner)
+    return bool(axes_of(text) & SHARED_AXES) or (wrapper is not None and not inner) or is_hint(text)
 
 
 def _of_axis(axis: str, rules: Iterable[Rule]) -> frozenset[str]:
@@ -330,6 +340,7 @@ def pack_features(features: PairFeatures) -> bytes:
         "day": features.day,
         "commonness": features.commonness,
         "sizes": [len(bag) for bag in bags],
+        "said": dict(features.said),
         **{name: sorted(getattr(features, name)) for name in _SETS},
     }
     ids = np.array([key for bag in bags for key in bag], dtype="<u4")
@@ -351,4 +362,5 @@ def unpack_features(packed: bytes) -> PairFeatures:
         for name, (start, end) in zip(BAGS, pairwise(ends), strict=True)
     }
     sets = {name: frozenset(head.get(name, ())) for name in _SETS}  # an older version packed fewer
-    return PairFeatures(day=head["day"], commonness=head["commonness"], bags=bags, **sets)
+    said = head.get("said", {TITLE: "", MESSAGE: ""})
+    return PairFeatures(day=head["day"], commonness=head["commonness"], said=said, bags=bags, **sets)

@@ -5,7 +5,9 @@ same week, form or model have a high score, too: only a title or message in comm
 same failure, and only if nothing contradicts it.
 """
 
-from app.match.pairs.features import MESSAGE, TITLE, WORDS, Bag, PairFeatures
+from app.extract.log.signature import mask
+from app.match.pairs.features import COMMON, MESSAGE, MODEL, TITLE, WORDS, Bag, PairFeatures
+from app.match.pairs.slots import differ_in_names, differ_in_words, differ_within
 
 CLAIM_LEAST = 0.75
 """Minimum similarity of specific titles, or of a title and a message, that name one failure."""
@@ -19,6 +21,8 @@ COMMON_FROM = 2.1
 """Commonness of a message from which on unrelated failures may share it: eight issues have it."""
 TEXTS_AGREE = 0.4
 """Similarity of the whole texts that counts as a condition in common, if a message is only common."""
+TEXTS_NEAR = 0.2
+"""Similarity of the whole texts below which specific titles alone must be alike in full."""
 FAR_DAYS = 365
 """Maximum number of days between reports of one failure."""
 RELEASE_DAYS = 14
@@ -34,14 +38,28 @@ def is_one_failure(one: PairFeatures, two: PairFeatures) -> bool:
 def _name_one_failure(one: PairFeatures, two: PairFeatures) -> bool:
     """True if both name it by message or by title, or one by its title and the other by its message."""
     both = one.specific & two.specific
+    mine, theirs = one.said, two.said
     titles = similarity(one, two, TITLE, TITLE) if TITLE in both else 0.0
+    if differ_in_names(mine[TITLE], theirs[TITLE]) or differ_within(mine[TITLE], theirs[TITLE]):
+        titles = 0.0
+    if MODEL in one.axes | two.axes and one.families.isdisjoint(two.families) and titles < TITLE_LEAST:
+        return False
+    words = similarity(one, two, WORDS, WORDS)
+    is_common = COMMON in one.axes | two.axes and words < TEXTS_AGREE
     if one.bags[MESSAGE] and two.bags[MESSAGE]:
         same_message = similarity(one, two, MESSAGE, MESSAGE) >= MESSAGE_LEAST or _is_contained(one, two)
-        is_specific = MESSAGE in both or titles >= CLAIM_LEAST
+        if same_message and differ_in_words(mine[MESSAGE], theirs[MESSAGE]):
+            return False
+        is_specific = (MESSAGE in both and not is_common) or titles >= CLAIM_LEAST
         return (is_specific and same_message) or titles >= TITLE_LEAST
     crossed = ((TITLE, MESSAGE, two.specific), (MESSAGE, TITLE, one.specific))
-    claims = [similarity(one, two, a, b) for a, b, specific in crossed if MESSAGE in specific]
-    return max([titles, *claims]) >= CLAIM_LEAST
+    claims = [
+        similarity(one, two, a, b)
+        for a, b, specific in crossed
+        if MESSAGE in specific and not is_common and not differ_within(mask(mine[a]), mask(theirs[b]))
+    ]
+    least = CLAIM_LEAST if words >= TEXTS_NEAR else TITLE_LEAST
+    return titles >= least or max(claims, default=0.0) >= CLAIM_LEAST
 
 
 def are_apart(one: PairFeatures, two: PairFeatures) -> bool:
@@ -60,7 +78,7 @@ def _lack_conditions(one: PairFeatures, two: PairFeatures) -> bool:
     same_family = not one.families.isdisjoint(two.families)
     is_of_one_release = _days_between(one, two) <= RELEASE_DAYS
     is_elsewhere = are_disjoint(one.families, two.families) or not is_of_one_release
-    if "model" in axes and is_elsewhere and not same_family:
+    if MODEL in axes and is_elsewhere and not same_family:
         return True
     is_vague = bool(axes & _VAGUE)
     if not is_vague and (

@@ -72,6 +72,47 @@ def test_messages_that_agree_in_part_need_the_same_title() -> None:
     assert not is_one_failure(one, titled)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        "ValueError: Model architectures ['Qwen2ForCausalLM'] failed to be inspected. Please check the logs",
+        "CUDA error: the provided PTX was compiled with an unsupported toolchain for this zebra device",
+        "RuntimeError: No CUDA GPUs are available for the zebra rotary kernels of the otter cache",
+    ],
+)
+def test_an_error_that_reports_another_names_no_failure(error: str) -> None:
+    one, two = (a_view(title, error=error) for title in ("it fails", "no start in a container"))
+
+    assert not is_one_failure(one, two)
+
+
+def test_one_template_filled_in_differently_is_another_failure() -> None:
+    message = (
+        "ValueError: zebra rotary kernels of the {} cache are not aligned with the quantized layer shape"
+    )
+    one, two = (a_view("it fails", error=message.format(name)) for name in ("input", "output"))
+
+    assert is_one_failure(one, one)
+    assert not is_one_failure(one, two)
+
+
+def test_titles_that_differ_in_a_name_are_other_failures() -> None:
+    one, two = (a_view(f"[Bug]: zebra rotary kernels are wrong on {name}") for name in ("A100", "H100"))
+
+    assert is_one_failure(one, one)
+    assert not is_one_failure(one, two)
+
+
+def test_words_that_any_code_may_fail_with_need_a_text_or_title_in_common() -> None:
+    error = "IndexError: Dimension out of range (expected to be in range of [-2, 1], but got 2)"
+    story = "The connector of the zebra store flattens the blocks before it hands them to the otter cache."
+    one, two = a_view("it fails", story, error=error), a_view("no answer", story, error=error)
+    elsewhere = a_view("no answer", "with the first request that comes in", error=error)
+
+    assert is_one_failure(one, two)
+    assert not is_one_failure(one, elsewhere)
+
+
 def test_errors_that_name_other_code_are_apart() -> None:
     one, two = (
         a_view("it fails", error=f"AttributeError: the attention layer has no {name} in this release")
