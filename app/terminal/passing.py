@@ -2,12 +2,11 @@
 
 The command runs as it would without us: its output streams are pseudo-terminals if ours are terminals, or
 else pipes; it has our stdin and process group; signals sent to us are forwarded. One thread per stream copies
-the output, sleeping briefly after short reads, so that many small writes cause few wake-ups.
+the output.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import resource
 import select
@@ -16,7 +15,6 @@ import subprocess
 import sys
 import termios
 import threading
-import time
 import tty
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -27,11 +25,6 @@ from types import FrameType
 from app.errors import InputError
 
 CHUNK_BYTES = 256 * 1024
-PIPE_BYTES = 1 << 20
-"""Requested pipe capacity, for what a command prints while its reader sleeps."""
-SHORT_PIPE_BYTES, SHORT_TERMINAL_BYTES = 64 * 1024, 4000
-"""A shorter read means that there is no backlog; a terminal returns at most 4,095 bytes per read."""
-PAUSE_S = 0.05
 LOOK_S = 0.5
 """While a stream is silent, interval of checks whether its command has exited."""
 CHECK_S = 5.0
@@ -78,7 +71,6 @@ def pass_on(source: int, target: int, tail: Tail, ended: threading.Event) -> Non
 
     If the target is closed, the source is closed too, so that the command notices it as it would without us.
     """
-    short = SHORT_TERMINAL_BYTES if os.isatty(source) else SHORT_PIPE_BYTES
     with suppress(OSError):  # the terminal or the reader of our output is gone
         while True:
             if not select.select([source], [], [], LOOK_S)[0]:
@@ -90,8 +82,6 @@ def pass_on(source: int, target: int, tail: Tail, ended: threading.Event) -> Non
                 break
             tail.add(chunk)
             _write(target, chunk)
-            if len(chunk) < short:
-                time.sleep(PAUSE_S)
     with suppress(OSError):
         os.close(source)
 
@@ -206,9 +196,6 @@ class _Streams:
             if os.isatty(target):
                 tty.setraw(theirs)  # the real terminal translates line ends
                 self._terminals.append((ours, target))
-            elif sys.platform == "linux":
-                with suppress(OSError):
-                    fcntl.fcntl(ours, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
             self.ours.append((ours, target))
             self.theirs.append(theirs)
         self.resize()

@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
@@ -27,7 +27,7 @@ FRAME_REACH = 60
 LEAD_CHARS = 160
 """Characters of a very long line kept before the quoted words."""
 MIN_MARK_CHARS = 4
-"""A highlighted run of common words has at least one word of this length."""
+"""Shortest word that is highlighted."""
 
 CAUSE, WRAPPER = "error.message", "error.wrappers"
 
@@ -38,14 +38,13 @@ _WORD = re.compile(r"\w+")
 _PLAIN = frozenset(
     _WORD.findall(
         """
-        the and for not with was are has have had but from this that its our you your any all can may see
-        line file raise return self args kwargs most recent call last traceback error exception info warning
-        debug opt usr venv env lib local home root dist site packages python3 conda miniconda3 workspace app
-        src data mnt tmp bin none true false
+        with have from this that your line file raise return self args kwargs most recent call last traceback
+        error exception info warning debug venv local home root dist site packages python3 conda miniconda3
+        workspace data none true false
         """
     )
 )
-"""Words found in logs of all kinds; a highlight never begins or ends with one."""
+"""Words found in logs of all kinds, which are not highlighted."""
 
 
 def without_colours(line: str) -> str:
@@ -140,39 +139,17 @@ def _cut_around(line: str, spot: int) -> str:
 
 
 def common_words(ours: Sequence[MatchLine], theirs: Sequence[MatchLine]) -> frozenset[str]:
-    """Return the words, in lower case, that both excerpts contain."""
+    """Return the distinctive words, in lower case, that both excerpts contain."""
     return _words_of(ours) & _words_of(theirs)
 
 
 def _words_of(lines: Sequence[MatchLine]) -> frozenset[str]:
-    found = (_WORD.findall(line, _message_offset(line)) for line in (without_colours(x.text) for x in lines))
-    return frozenset(word.lower() for words in found for word in words)
+    """Return the distinctive words of the messages, without what a logger puts before them."""
+    words = (word.lower() for line in lines for word in _WORD.findall(unwrap(without_colours(line.text))[0]))
+    return frozenset(word for word in words if len(word) >= MIN_MARK_CHARS and not word.isdigit()) - _PLAIN
 
 
-def marked_pieces(line: str, common: frozenset[str]) -> Iterator[tuple[str, bool]]:
-    """Split a line, without colours, into (piece, is a run of common words).
-
-    A run contains a distinctive word of at least four letters and neither begins nor ends with a plain word.
-    """
+def marked_pieces(line: str, common: frozenset[str]) -> list[tuple[str, bool]]:
+    """Split a line, without colours, into (piece, is a common word)."""
     line = without_colours(line)
-    at = 0
-    run: list[re.Match[str]] = []
-    for word in (*_WORD.finditer(line, _message_offset(line)), None):
-        if word is not None and word[0].lower() in common:
-            run.append(word)
-            continue
-        own = [found for found in run if found[0].lower() not in _PLAIN and len(found[0]) >= 3]
-        if any(len(found[0]) >= MIN_MARK_CHARS and not found[0].isdigit() for found in own):
-            start, end = own[0].start(), own[-1].end()
-            yield from ((line[at:start], False),) if start > at else ()
-            yield line[start:end], True
-            at = end
-        run = []
-    if at < len(line):
-        yield line[at:], False
-
-
-def _message_offset(line: str) -> int:
-    """Return the offset of the line's message, after the logger's prefix."""
-    text = unwrap(line)[0]
-    return len(line) - len(text) if line.endswith(text) else 0
+    return [(piece, piece.lower() in common) for piece in re.findall(r"\w+|\W+", line)]

@@ -164,16 +164,14 @@ def _hash(secret: str) -> str:
 
 
 def _shorten(log: str) -> str:
-    """Reduce a long log to its start and end, in whole lines if possible.
+    """Reduce a long log to its start and end, in whole lines.
 
     The log must be masked first: half of a key would not be recognised as one.
     """
     content = log.encode()
     if len(content) <= KEPT_BYTES:
         return log
-    head = content[:KEPT_HEAD_BYTES].decode(errors="ignore")
-    head = head[: head.rfind("\n") + 1] or head
-    tail = content[-(KEPT_BYTES - KEPT_HEAD_BYTES) :].decode(errors="ignore")
-    tail = tail[tail.find("\n") + 1 :] or tail
-    between = log.count("\n") - head.count("\n") - tail.count("\n")
-    return f"{head}\n[… {between:,} lines are not kept …]\n\n{tail}"
+    head = content[:KEPT_HEAD_BYTES].decode(errors="ignore").rpartition("\n")[0]
+    tail = content[KEPT_HEAD_BYTES - KEPT_BYTES :].decode(errors="ignore").partition("\n")[2]
+    between = log.count("\n") - head.count("\n") - tail.count("\n") - 1
+    return f"{head}\n\n[… {between:,} lines are not kept …]\n\n{tail}"

@@ -26,6 +26,7 @@ from app.knowledge.diagnosis.error_text import (
     message_lines,
     sentences,
 )
+from app.knowledge.diagnosis.headline import cut_at_word
 from app.knowledge.diagnosis.shapes import NextStep, QuotedAdvice
 from app.knowledge.launch import compose, named_options
 
@@ -236,18 +237,11 @@ def _advice_in(text: str) -> Iterator[str]:
             continue
         if at or _command_in(sentence) or CHOICES.search(sentence):
             behind = takewhile(_is_warning, all_sentences[at + 1 :])
-            yield _cut(" ".join([sentence, *behind]))
+            yield cut_at_word(" ".join([sentence, *behind]), MAX_QUOTE_CHARS)
 
 
 def _is_warning(words: str) -> bool:
     return any(item.search(words) for item in _patterns("warning"))
-
-
-def _cut(sentence: str) -> str:
-    if len(sentence) <= MAX_QUOTE_CHARS:
-        return sentence
-    cut = sentence[:MAX_QUOTE_CHARS]
-    return cut[: max(cut.rfind(" "), MAX_QUOTE_CHARS // 2)].rstrip(" ,") + " …"
 
 
 def _command_in(quote: str) -> str:

@@ -149,11 +149,11 @@ def test_what_both_say_is_marked_and_what_differs_is_not() -> None:
     ours = "ValueError: output_size = 4544 is not divisible by 64"
     theirs = "ValueError: output_size = 2112 is not divisible by 64"
 
-    assert marked(ours, theirs) == marked(theirs, ours) == ["ValueError: output_size", "divisible"]
+    assert marked(ours, theirs) == marked(theirs, ours) == ["ValueError", "output_size", "divisible"]
 
 
 def test_what_a_program_puts_before_its_words_is_never_marked() -> None:
-    assert marked(PREFIX + "KeyError: 'rope'", PREFIX + "KeyError: 'rope'") == ["KeyError: 'rope"]
+    assert marked(PREFIX + "KeyError: 'rope'", PREFIX + "KeyError: 'rope'") == ["KeyError", "rope"]
 
 
 def test_words_of_every_traceback_are_not_marked_alone() -> None:
@@ -166,7 +166,7 @@ def test_words_of_every_traceback_are_not_marked_alone() -> None:
 def test_a_terminal_s_colours_are_not_shown() -> None:
     pieces = marked_pieces("\x1b[1;36mValueError: no room\x1b[0;0m", frozenset())
 
-    assert [text for text, _ in pieces] == ["ValueError: no room"]
+    assert "".join(text for text, _ in pieces) == "ValueError: no room"
 
 
 @given(st.text(max_size=80), st.text(max_size=80))

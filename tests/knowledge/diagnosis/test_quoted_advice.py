@@ -175,7 +175,7 @@ def test_a_long_quote_is_cut() -> None:
     quote = quoted_steps(read_log(log), log).later[0].text
 
     assert len(quote) < MAX_QUOTE_CHARS + 40
-    assert quote.endswith(" …”")
+    assert quote.endswith("…”")
 
 
 def test_a_secret_in_a_quote_is_masked() -> None:
