@@ -112,7 +112,6 @@ _UNINFORMATIVE = pattern(
     r"|division (?:or modulo )?by zero"
 )
 """Messages that only say that something failed; the cause is in another line or the frame."""
-_MISSING_ATTRIBUTE = re.compile(r"^…? ?(?:object )?has no attribute …?$")
 _WORD = re.compile(r"[A-Za-z_]{2,}")
 _SYMPTOMS = {"hang": "Hangs", "slowdown": "Is slow"}
 _ENVIRONMENTS = frozenset({"a container", "the V1 engine", "Windows", "a build", "MIG", "several nodes"})
@@ -125,12 +124,6 @@ _ABOUT_OUTPUT = pattern(
     r"|degrad|score|lm_?eval|think>|duplicat|truncat|return|stop|argument|schema|json|call|format|输出|乱码|结果|重复|异常"
 )
 """Matches a title about wrong output."""
-_QUESTION = pattern(r"(?i)^(?:\[[^\]]{1,30}\]:? {0,2})?how (?:to|do|can)\b")
-_AT_START = {"hang": "Hangs at the start", "slowdown": "Starts slowly"}
-_DOCKER_IMAGE = re.compile(r"(?i)\bdocker[ -]images?\b")
-_START = pattern(
-    r"(?i)\b(?:load(?:ing|s)?|start(?:s|ing|up)?|start-up|launch(?:ing)?|init\w*|cold|boot|warm-?up|download\w*)\b"
-)
 
 
 class Family(Frozen):
@@ -171,8 +164,6 @@ def family_of_error(error: ErrorFact | None) -> str | None:
     if kind is not None and not kind.is_topic and not kind.parts:
         return _capitalized(kind.name)
     shape = _shape(message, keeps_names=kind is None)
-    if _MISSING_ATTRIBUTE.search(shape):  # without the names nothing is left
-        shape = _shape(message, keeps_names=True)
     is_common = kind is None and bool(load_rule_set("common_errors").meeting(message))
     family = None
     if not is_common and len(_WORD.findall(shape)) >= WORDS_MIN - bool(kind):
@@ -186,21 +177,19 @@ def family_of_error(error: ErrorFact | None) -> str | None:
 
 
 def _family_of_symptom(facts: Facts, title: str) -> str | None:
-    if facts.error is not None or _QUESTION.search(title):
+    if facts.error is not None:
         return None
     if facts.failure_kind == "oom":
         kind = next((kind for kind in failure_kinds() if kind.asked and kind.asked.search(title)), None)
         return _capitalized(kind.name) if kind and kind.id == GPU_MEMORY else None
-    title = _DOCKER_IMAGE.sub("container", title)
     named = [rule.extra.get("name") for rule in load_rule_set("conditions").meeting(title)]
-    symptoms = _AT_START if facts.failure_kind in _AT_START and _START.search(title) else _SYMPTOMS
     if facts.failure_kind == "wrong_output":
         name = next((name for name in named if name in _OUTPUT_CAUSES), None)
         return f"Gives wrong output with {name}" if name and _ABOUT_OUTPUT.search(title) else None
-    if facts.failure_kind not in symptoms:
+    if facts.failure_kind not in _SYMPTOMS:
         return None
     name = next((name for name in named if name and name not in _ENVIRONMENTS), None)
-    return f"{symptoms[facts.failure_kind]} with {name}" if name else None
+    return f"{_SYMPTOMS[facts.failure_kind]} with {name}" if name else None
 
 
 def _shape(message: str, *, keeps_names: bool) -> str:

@@ -7,8 +7,7 @@ Reports with another range, or of an earlier version, disagree.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from math import exp, lgamma
 from typing import Literal
 
@@ -114,90 +113,64 @@ class RangeWitness(Frozen):
     quotes: tuple[StatedValue, ...] = ()
 
 
-STATING_MAX = 60
-"""Newest reports with a range that are used. Every pair of their bounds is tried."""
 EARLIER_MAX = 5
 """Reports from earlier versions that are listed."""
 QUOTES_MAX = 2
 NO_VERSION = "names a change and no version"
-
-
-@dataclass(frozen=True, slots=True)
-class _Witness:
-    """A report and its range of first bad versions: after `low`, up to `high`; None is unbounded."""
-
-    one: ListedFailure
-    span: Regression
-    low: Version | None
-    high: Version | None
-
-    def allows(self, low: Version | None, high: Version | None) -> bool:
-        """True if every version of this range is compatible with the report."""
-        starts = self.low is None or (low is not None and self.low <= low)
-        ends = self.high is None or (high is not None and high <= self.high)
-        return starts and ends
+NO_ORDER = "its versions have no place in the order of releases"
+SEEN_BEFORE = "other reports met the failure in earlier versions"
 
 
 def cluster_range(
     canonical: int, reports: Sequence[ListedFailure], words: IssueWords
 ) -> tuple[Regression | None, list[RangeWitness]]:
-    """Return the range that most reports agree on, if any, and all reports with one, agreeing ones first."""
-    newest = sorted(reports, key=lambda one: -one.issue.number)
-    stating = [_bounds_of(one, span) for one in newest if (span := one.facts.regression) is not None]
-    stating = stating[:STATING_MAX]
-    placed = [one for one in stating if one.low is not None or one.high is not None]
-    early = _seen_in(reports, {one.one.issue.number for one in stating})
-    low, high, agreeing = _best_range(placed, [version for version, _ in early], canonical)
-    # Some name only a fix or a culprit, no version.
-    unversioned = [one for one in stating if not (_bad_versions(one.span) or one.span.last_working)]
-    others = [one for one in stating if one not in agreeing and one not in unversioned]
-    witnesses = [
-        *(_witness(one, words) for one in stating if one in agreeing),
-        *(_witness(one, words, NO_VERSION) for one in unversioned),
-        *(_witness(one, words, _disagreement(one, low, high), agrees=False) for one in others),
-        *_earlier(early, low, words),
-    ]
-    speaking = agreeing or ([] if others else unversioned)
-    return _merged_range(speaking) if speaking else None, witnesses
+    """Return the narrowest range that reports agree on, and all reports with one, agreeing ones first.
 
-
-def _bounds_of(one: ListedFailure, span: Regression) -> _Witness:
-    fails = [version for item in _bad_versions(span) if (version := ordered(item))]
-    return _Witness(one, span, ordered(span.last_working), min(fails, default=None))
+    The canonical report's range counts first, then the newest; each later one narrows it or disagrees. There
+    is no range if more reports met the failure in versions before it than agree.
+    """
+    order = sorted(reports, key=lambda one: (one.issue.number != canonical, -one.issue.number))
+    low: Version | None = None
+    high: Version | None = None
+    spans: list[Regression] = []
+    agreeing: list[RangeWitness] = []
+    others: list[RangeWitness] = []
+    for one in order:
+        if (span := one.facts.regression) is None:
+            continue
+        fails = [version for item in _bad_versions(span) if (version := ordered(item))]
+        works = ordered(span.last_working)
+        has_version = bool(_bad_versions(span) or span.last_working)
+        if has_version and not works and not fails:
+            others.append(_witness(one, span, words, NO_ORDER, agrees=False))
+            continue
+        lows = [version for version in (low, works) if version]
+        highs = [version for version in (high, *fails) if version]
+        if lows and highs and max(lows) >= min(highs):
+            reason = f"says that it works in {works}, where others say that it failed"
+            if fails and low and min(fails) <= low:
+                reason = f"says that it fails in {min(fails)}, where others say that it worked"
+            others.append(_witness(one, span, words, reason, agrees=False))
+            continue
+        low, high = max(lows, default=None), min(highs, default=None)
+        spans.append(span)
+        agreeing.append(_witness(one, span, words, "" if has_version else NO_VERSION))
+    placed = ((ordered(one.facts.versions.get("vllm")), one) for one in order if not one.facts.regression)
+    seen = [(version, one) for version, one in placed if version and low and version <= low]
+    early = sorted(seen, key=lambda pair: (pair[0], pair[1].issue.number))
+    if len(early) > len(spans):
+        agreeing = [one.model_copy(update={"agrees": False, "reason": SEEN_BEFORE}) for one in agreeing]
+        return None, [*agreeing, *others]
+    others += [_earlier(version, one, words) for version, one in early[:EARLIER_MAX]]
+    return _merged_range(spans) if spans else None, [*agreeing, *others]
 
 
 def _bad_versions(span: Regression) -> list[str]:
     return [item for item in (span.first_failing, *span.still_failing) if item]
 
 
-def _best_range(
-    placed: Sequence[_Witness], seen_in: Sequence[Version], canonical: int
-) -> tuple[Version | None, Version | None, list[_Witness]]:
-    """Return the bounds of the range with the most support, and the reports that agree on it.
-
-    Support: agreeing reports minus those that saw the failure before the range. Ties go to a range with an
-    upper bound, then to that of the canonical issue, then of the newest report. Support must be positive.
-    """
-    best: tuple[int, bool, bool, int] = (0, False, False, 0)
-    found: tuple[Version | None, Version | None, list[_Witness]] = (None, None, [])
-    for low in {one.low for one in placed}:
-        for high in {one.high for one in placed}:
-            if low is not None and high is not None and low >= high:
-                continue
-            meeting = [one for one in placed if one.allows(low, high)]
-            if not any(one.low == low for one in meeting) or not any(one.high == high for one in meeting):
-                continue
-            numbers = [one.one.issue.number for one in meeting]
-            against = sum(low is not None and version <= low for version in seen_in)
-            rank = (len(meeting) - against, high is not None, canonical in numbers, max(numbers))
-            if rank > best:
-                best, found = rank, (low, high, meeting)
-    return found
-
-
-def _merged_range(agreeing: Sequence[_Witness]) -> Regression:
-    """Merge the ranges of the agreeing reports, keeping their spelling of versions."""
-    spans = [one.span for one in agreeing]
+def _merged_range(spans: Sequence[Regression]) -> Regression:
+    """Merge ranges that agree, keeping the reports' spelling of versions."""
     fails = [item for span in spans for item in _bad_versions(span)]
     first = min(fails, key=sort_key, default=None)
     lows = (item for span in spans if (item := span.last_working))
@@ -212,46 +185,19 @@ def _merged_range(agreeing: Sequence[_Witness]) -> Regression:
     )
 
 
-def _seen_in(
-    reports: Sequence[ListedFailure], stating: Collection[int]
-) -> list[tuple[Version, ListedFailure]]:
-    """Return the vLLM versions of the reports without a range, earliest first, each with its report."""
-    seen = [
-        (version, one)
-        for one in reports
-        if one.issue.number not in stating
-        and (version := ordered(one.facts.versions.get("vllm"))) is not None
-    ]
-    return sorted(seen, key=lambda pair: (pair[0], pair[1].issue.number))
+def _witness(
+    one: ListedFailure, span: Regression, words: IssueWords, reason: str, *, agrees: bool = True
+) -> RangeWitness:
+    quotes = words.stated(one.issue.number, REGRESSION_FIELDS)[:QUOTES_MAX]
+    return RangeWitness.based_on(one.issue, span=span, agrees=agrees, reason=reason, quotes=quotes)
 
 
-def _earlier(
-    seen: Sequence[tuple[Version, ListedFailure]], low: Version | None, words: IssueWords
-) -> Iterable[RangeWitness]:
-    """Yield reports of the failure in or before the last version reported as working."""
-    early = [(version, one) for version, one in seen if low is not None and version <= low]
-    for version, one in early[:EARLIER_MAX]:
-        yield RangeWitness.based_on(
-            one.issue,
-            span=Regression(first_failing=str(version)),
-            agrees=False,
-            reason=f"reported from {version}, where others say that it worked",
-            quotes=words.stated(one.issue.number, (REPORTED,))[:1],
-        )
-
-
-def _disagreement(one: _Witness, low: Version | None, high: Version | None) -> str:
-    if one.low is None and one.high is None:
-        return "its versions have no place in the order of releases"
-    if low is None and high is None:
-        return "other reports met the failure in earlier versions"
-    if one.high is not None and low is not None and one.high <= low:
-        return f"says that it fails in {one.high}, where others say that it worked"
-    if one.low is not None and high is not None and one.low >= high:
-        return f"says that it works in {one.low}, where others say that it failed"
-    return "its range lies elsewhere"
-
-
-def _witness(one: _Witness, words: IssueWords, reason: str = "", *, agrees: bool = True) -> RangeWitness:
-    quotes = words.stated(one.one.issue.number, REGRESSION_FIELDS)[:QUOTES_MAX]
-    return RangeWitness.based_on(one.one.issue, span=one.span, agrees=agrees, reason=reason, quotes=quotes)
+def _earlier(version: Version, one: ListedFailure, words: IssueWords) -> RangeWitness:
+    """Return a report of the failure in or before the last version reported as working."""
+    return RangeWitness.based_on(
+        one.issue,
+        span=Regression(first_failing=str(version)),
+        agrees=False,
+        reason=f"reported from {version}, where others say that it worked",
+        quotes=words.stated(one.issue.number, (REPORTED,))[:1],
+    )

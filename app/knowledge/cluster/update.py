@@ -204,7 +204,7 @@ def withdraw(session: Session, repo_id: int, number: int, reason: str) -> bool:
     return True
 
 
-CLUSTER_RULES = "c3"
+CLUSTER_RULES = "c4"
 """Version of the clustering rules. When it is raised, issues clustered under an older one are redone."""
 TEXT_CHARS = 300
 DUPLICATE = "duplicate"
