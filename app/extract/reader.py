@@ -26,7 +26,6 @@ from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.programs import UNDECIDED, Printer, find_printer
 from app.extract.log.root_cause import (
     ERROR_LINE,
-    TOOL_ERROR,
     WEAK_HINT,
     CauseChain,
     find_cause,
@@ -214,8 +213,6 @@ def _issue_errors(document: Document) -> CauseChain:
     titled = find_cause([title], ()).cause if title is not None else None
     if logged.cause is not None and logged.cause.weak < WEAK_HINT:
         return replace(logged, cause=_with_frame(document, logged, logged.cause))
-    if logged.cause is not None and logged.cause.rule == TOOL_ERROR and not _in_title(document, logged.cause):
-        logged = replace(logged, cause=None)
     named = titled or logged.cause
     if named is not None:
         return replace(logged, cause=_with_frame(document, logged, named))
@@ -230,12 +227,6 @@ def _issue_errors(document: Document) -> CauseChain:
     if stated is not None:
         return replace(logged, cause=_with_frame(document, logged, stated))
     return replace(logged, apparent=apparent and replace(apparent, frame=apparent.frame or logged.place))
-
-
-def _in_title(document: Document, cause: ErrorRecord) -> bool:
-    """True if the title names an error's class, its message or the tool that raised it."""
-    title = document.issue.title
-    return any(word in title for word in ("collect_env", cause.type or cause.message, cause.message or "\n"))
 
 
 def _with_frame(document: Document, logged: CauseChain, cause: ErrorRecord) -> ErrorRecord:

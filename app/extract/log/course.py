@@ -142,21 +142,10 @@ def _marks(lines: Sequence[LogLine]) -> list[_Mark]:
 
 @lru_cache(maxsize=1)
 def _table() -> tuple[tuple[str, ...], Any]:
-    """Return the roles of all rules but mentions, and one pattern with a group for each."""
-    rules = [rule for rule in load_rules("course") if rule["role"] != "mention"]
+    """Return the roles of all rules, and one pattern with a group for each."""
+    rules = load_rules("course")
     parts = "|".join(f"({rule.pattern.pattern})" for rule in rules)
     return tuple(rule["role"] for rule in rules), pattern(parts, multiline=True)
-
-
-@lru_cache(maxsize=1)
-def _mentions() -> Any:
-    rules = [rule for rule in load_rules("course") if rule["role"] == "mention"]
-    return pattern("|".join(f"(?:{rule.pattern.pattern})" for rule in rules))
-
-
-def is_mention(before: str) -> bool:
-    """True if the words before an error's name show that the error is only mentioned, not raised."""
-    return _mentions().search(before) is not None
 
 
 UNKNOWN_COURSE = Course(())

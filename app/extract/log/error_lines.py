@@ -4,8 +4,6 @@ In: a line's text. Out: class and message. Lines that only mention a class are i
 clauses, comments in code.
 """
 
-from typing import Any
-
 from app.extract.rules.patterns import pattern
 
 MAX_MESSAGE_CHARS = 400
@@ -29,23 +27,16 @@ _INLINE = pattern(
 _IN_TITLE = pattern(
     r"(?:^|[\s'\"(:|`*])((?:[a-z_][\w]*\.)*(?:[A-Z]\w*(?:Error|Exception)|Exception)) ?[:：] ?(\S.{0,300})"
 )
-_CLASS_REPR = pattern(
-    r"(<class '(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)'>)[;:,] ?(\S.{3,300}?)(?:; <traceback|$)"
-)
 _REMARK = pattern(
     r" (?:is|was|are|were|has been|being|gets) (?:reported|raised|thrown|shown|seen|encountered)\b"
     r"| (?:when|while|during|after) [a-z]"
 )
 _MESSAGE_REMARK = pattern(r"\billegal [\w ]{1,40} was encountered$")
 """Part of CUDA's message, not a person's remark about an error."""
-_BARE_END = pattern(r"\s((?:Assertion|NotImplemented|Recursion|Memory)Error)\s*$")
 _REPR_MESSAGE = pattern(r"^('(?:[^'\\]|\\.){1,200}'|\"(?:[^\"\\]|\\.){1,200}\")(?:[\s`*).,;]|$)")
-_NO_MODULE = pattern(r"^(No module named '[\w.]{1,100}')(?:[^;\w]|$)")
 _TRAILING = pattern(r"`{3}| (?:~?[$#] |>>> |\*\*\* |\+-{8}|[\w.-]{1,40}@[\w.-]{1,40}:|\[repeated \d+x)|<br")
-_CHANGE = pattern(r"\(#\d{1,6}\)[`\"' .]*$")
 _MAPPED = pattern(r"^\w*(?:Error|Exception|Timeout),$")
 """An entry of an exception mapping in code."""
-_ANNOUNCED = (":", "：", "as follows", "below")
 _NOT_RAISED = ("except ", "catch ", "raises ", "Raises ")
 
 
@@ -55,31 +46,26 @@ def terminal(text: str) -> tuple[str, str | None] | None:
     if not head or " " in head or not head[0].isidentifier():
         return None
     found = _TERMINAL.match(text.rstrip())
-    if found is None or is_change(found.group(2) or ""):
+    message = found.group(2) if found else None
+    if found is None or _MAPPED.match(message or ""):
         return None
-    message = found.group(2)
-    if message and (_MAPPED.match(message) or (message[:1].isdigit() and message.endswith(_ANNOUNCED))):
-        return None
-    return fix_case(found.group(1)), message if message is None else message.strip()
+    return found.group(1), message and message.strip()
 
 
 def inline(text: str) -> tuple[str, str] | None:
     """Return class and message of an error inside a line."""
-    found = (_INLINE.search(text) if ": " in text else None) or _CLASS_REPR.search(text)
-    if found is None or is_change(text):
+    found = _INLINE.search(text) if ": " in text else None
+    if found is None or _MAPPED.match(found.group(2)):
         return None
-    before, shown = text[: found.start(1)], found.group(1)
-    kind = shown.removeprefix("<class '").removesuffix("'>")
-    if _MAPPED.match(found.group(2)):
-        return None
+    before, kind = text[: found.start(1)], found.group(1)
     if before.endswith(_NOT_RAISED) or before.lstrip().startswith(("# ", "//")) or "  # " in before:
         return None
-    return fix_case(kind), cut_message(kind, found.group(2), before[-1:])
+    return kind, cut_message(kind, found.group(2), before[-1:])
 
 
 def in_title(title: str) -> tuple[str, str] | None:
     """Return class and message named in a title, without the author's remarks about them."""
-    found = _IN_TITLE.search(title) or _CLASS_REPR.search(title)
+    found = _IN_TITLE.search(title)
     if found is None:
         return None
     message = cut_message(found.group(1), found.group(2), title[: found.start(1)][-1:])
@@ -87,25 +73,7 @@ def in_title(title: str) -> tuple[str, str] | None:
     if cut is not None and cut.start() > 5:
         is_own = _MESSAGE_REMARK.search(message[: cut.end()])
         message = message[: cut.end() if is_own else cut.start()]
-    if message[-1:] in {'"', "'", "`"} and message.count(message[-1]) % 2:
-        message = message[:-1]
-    return fix_case(found.group(1).removeprefix("<class '").removesuffix("'>")), message
-
-
-def bare_end(text: str) -> str | None:
-    """Return the class at the end of a flattened traceback without a message."""
-    found = _BARE_END.search(text)
-    return found.group(1) if found else None
-
-
-def is_change(text: str) -> bool:
-    """True if a line is a commit subject, which names an error that was fixed."""
-    return text.find("(#") >= 0 and _CHANGE.search(text) is not None
-
-
-def fix_case(kind: str) -> str:
-    """Correct the capitalisation of a class name that people misspell."""
-    return "RuntimeError" if kind.lower() == "runtimeerror" else kind
+    return found.group(1), message
 
 
 def cut_message(kind: str, text: str, opened: str = "") -> str:
@@ -118,11 +86,7 @@ def cut_message(kind: str, text: str, opened: str = "") -> str:
     if opened in {"`", "*"}:
         end = message.find("`" if opened == "`" else "**")
         return message[:end].rstrip() if end > 0 else message
-    exact: Any = None
-    if kind.endswith("KeyError"):
-        exact = _REPR_MESSAGE.match(message)
-    elif message.startswith("No module"):
-        exact = _NO_MODULE.match(message)
+    exact = _REPR_MESSAGE.match(message) if kind.endswith("KeyError") else None
     if exact is not None:
         return str(exact.group(1))
     cut = _TRAILING.search(message)

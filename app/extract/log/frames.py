@@ -5,85 +5,53 @@ IPython, pytest, rich boxes, faulthandler stacks and embedded Python. `join_fram
 narrow terminal wrapped over several lines.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from app.extract.lists import load
-from app.extract.log.error_lines import terminal
 from app.extract.log.lines import LogLine
 from app.extract.rules.patterns import escape, pattern
 
 MAX_PARTS = 3
 MIN_WRAPPED_CHARS = 70
 """Minimum length of a line that a terminal may have wrapped."""
-_REST_OF_NAME = pattern(r"^[A-Za-z0-9_]{1,60}>?$")
-_WORDS = frozenset({"pass", "return", "raise", "break", "continue", "yield", "try", "else"})
-_BOX = " \t│┃║|"
 
 
 def join_frames(lines: Sequence[LogLine]) -> Sequence[LogLine]:
     """Return the lines with wrapped frames rejoined."""
     joined: list[LogLine] = []
-    skip = 0
-    for at, line in enumerate(lines):
-        if skip:
-            skip -= 1
-            continue
-        whole = line
-        if at + 1 < len(lines):
-            if 'File "' in line.text:
-                whole, skip = _join_python(lines, at)
-            elif "│" in line.raw and line.text.lstrip()[:1] in {"/", "~"}:
-                whole, skip = _join_boxed(lines, at)
-        joined.append(whole)
+    at = 0
+    while at < len(lines):
+        line, parts = _rejoined(lines[at : at + MAX_PARTS])
+        joined.append(line)
+        at += parts
     return joined
 
 
-def _join_python(lines: Sequence[LogLine], at: int) -> tuple[LogLine, int]:
-    """Rejoin a frame in Python's format; return it with the number of following lines consumed."""
-    line = lines[at]
-    if not _may_continue(lines[at + 1]) or len(line.raw) < MIN_WRAPPED_CHARS:
-        return line, 0
+def _rejoined(lines: Sequence[LogLine]) -> tuple[LogLine, int]:
+    """Rejoin a frame with its continuation lines; return it with the number of lines it takes."""
+    line, *rest = lines
     text = line.text.rstrip("\r")
+    if 'File "' not in text or len(line.raw) < MIN_WRAPPED_CHARS:
+        return line, 1
     found = PYTHON.search(text)
     if found is not None and found.group(2) and found.end() == len(text):
-        rest = lines[at + 1].text
-        open_ended = bool(line.level or line.process) and found.group(2)[-1:] != ">"
-        whole = open_ended and _REST_OF_NAME.match(rest) and rest not in _WORDS and terminal(rest) is None
-        return (replace(line, text=text + rest), 1) if whole else (line, 0)
-    for parts in range(1, min(MAX_PARTS, len(lines) - at)):
-        if not _may_continue(lines[at + parts]):
-            break
-        text += lines[at + parts].text
+        return line, 1
+    for parts, below in enumerate(itertools.takewhile(_may_continue, rest), 2):
+        text += below.text
         whole = PYTHON.search(text)
         if whole is not None and whole.group(2) and whole.end() > len(line.text):
             return replace(line, text=text), parts
-    return line, 0
+    return line, 1
 
 
 def _may_continue(line: LogLine) -> bool:
     """True if a line may continue the one above: no log prefix, no indentation of code."""
     text = line.text
     return not line.level and not line.process and text[:2] != "  " and 'File "' not in text
-
-
-def _join_boxed(lines: Sequence[LogLine], at: int) -> tuple[LogLine, int]:
-    """Rejoin a frame in a rich box; return it with the number of following lines consumed."""
-    line = lines[at]
-    text = line.text.strip(_BOX)
-    if other_frame(text) is not None:
-        return line, 0
-    for parts in range(1, min(MAX_PARTS, len(lines) - at)):
-        rest = lines[at + parts].text.strip(_BOX)
-        if "│" not in lines[at + parts].raw or not rest or (other_frame(rest) and rest[0] == "/"):
-            break
-        for glue in ("", " "):
-            if other_frame(text + glue + rest) is not None:
-                return replace(line, text=text + glue + rest), parts
-        text += rest
-    return line, 0
 
 
 PYTHON = pattern(r"File \"([^\"]{1,400})\", line \d{1,7}(?:,? in ([\w<>.$-]{1,80}))?")

@@ -75,8 +75,6 @@ _LETTERED = pattern(r"^\[?([EWIF])\d{4} \d\d:\d\d:[\d.]+ +(?:\d+ )?[\w./-]{1,120
 _LETTERS = {"E": "ERROR", "W": "WARNING", "I": "INFO", "F": "FATAL"}
 _INITIALS = "IWEDCF"
 _LEVELS = ("INFO", "WARN", "ERROR", "DEBUG", "CRITICAL", "FATAL")
-_SPLIT_MARKS = ('File "', "Traceback (most recent", "The above exception was", "During handling of")
-"""Starts of lines at which flattened text is split, in addition to prefixes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +96,9 @@ def read_lines(lines: Iterable[Line]) -> Iterator[LogLine]:
 
 
 def read_numbered(lines: Iterable[tuple[int, Line]]) -> Iterator[LogLine]:
-    """Strip prefixes of lines that already have numbers, possibly with gaps.
-
-    In flattened text that was split again, a prefix may be on a line of its own: it is applied to the next.
-    """
-    left = ("", "")
+    """Strip prefixes of lines that already have numbers, possibly with gaps."""
     for number, line in lines:
         text, process, level = unwrap(line.text[:MAX_LINE_CHARS])
-        if left != ("", "") and not process and not level and text.startswith(_SPLIT_MARKS):
-            process, level = left
-        left = ("", "") if text.strip() else (process, level)
         yield LogLine(number, text, process, level, line.start, line.end, line.text)
 
 

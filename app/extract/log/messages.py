@@ -28,8 +28,6 @@ MIN_SENTENCE_CHARS = 24
 MIN_CLAUSE_CHARS = 60
 MAX_MESSAGE_CHARS = 160
 """A longer message is cut at its last clause boundary within this length."""
-MAX_COMMAND_CHARS = 160
-"""A longer failed command is truncated; build commands have thousands of characters."""
 
 _CUDA = pattern(r"^(?:\[[^\]]{1,60}\] ?)?(CUDA|HIP|NCCL) [Ee]rror(?: in)?: ?(?:\S{1,200}:\d+, )?(.{3,300})")
 _TRAILER = pattern(
@@ -42,16 +40,11 @@ _ANSWERED = pattern(
     r"['\"]message['\"]: (?:'((?:[^'\\]|\\.){6,300})(?:'|$)|\"((?:[^\"\\]|\\.){6,400})(?:\"|$))"
 )
 _STATUS = pattern(r"^Error code: \d{3} - ([^{].{3,400})")
-_VALUE_ERROR = pattern(r"['\"]msg\\?['\"]: \\?['\"](?:Value error|Assertion failed), ([^'\"\\]{6,300})")
 _ENFORCED = pattern(r"^\[enforce fail at \S{1,200}:\d+\] .{1,120}?\. (\S.{8,400})")
 """torch's enforcement check, printed before its message."""
 _LOGGED_AT = pattern(r"^\[\d\d:\d\d:\d\d\] (?:[^\s:]{1,200}/)?([^\s:/]{1,80}:\d+): ")
 """A library's log prefix inside its message."""
 _SENTENCE = pattern(r"[.!?] +[A-Z`'\"]|(?:\w{3}|[\d'\"`)\]])[.!?] +(?:[a-z]\w*=|[a-z({\[<])|[.!?] - ")
-_ADVICE = pattern(r"[,;] (?:[Pp]lease|[Tt]ry|[Cc]onsider)\b")
-"""The start of advice in a sentence, which may differ between versions."""
-MIN_FAULT_WORDS = 4
-_ABBREVIATION = (" etc.", " resp.", " approx.", " vs.", " fig.", " cf.")
 _DUMP = pattern(
     r"[ :,(=]+(?:\{(?:[^'\"]|['\"]\w*['\"]:)|\[[^\]]{40}|\w*Namespace\(|\w*Config\(|<[\w.]+ object at )"
 )
@@ -84,8 +77,7 @@ def as_cause(record: ErrorRecord) -> ErrorRecord:
         kind, message = inner.group(1), inner.group(2)
     answered = _ANSWERED.search(message) if "Error code: " in message else None
     if answered:
-        value_error = _VALUE_ERROR.search(message)
-        message = value_error.group(1) if value_error else next(group for group in answered.groups() if group)
+        message = next(group for group in answered.groups() if group)
     elif found := _STATUS.match(message):
         message = found.group(1)
     if message[:1] == "[" and (enforced := _ENFORCED.match(message)):
@@ -98,12 +90,8 @@ def as_cause(record: ErrorRecord) -> ErrorRecord:
         message = message[: trailer.start()].rstrip()
     family = _CUDA.match(message)
     if family and kind in {"RuntimeError", "AcceleratorError", "DistBackendError", "HIPError", None}:
-        name = family.group(1)
-        kind = f"{name} error"
-        message = family.group(2)
-        if name == "CUDA" and message.startswith("out of memory"):
-            kind = "OutOfMemoryError"
-    message = _short_command(first_sentence(message.strip()))
+        kind, message = f"{family.group(1)} error", family.group(2)
+    message = first_sentence(message.strip())
     return replace(record, type=kind, message=message, frame=place or decisive_frame(record.frames))
 
 
@@ -117,18 +105,15 @@ def first_sentence(message: str) -> str:
     for found in _SENTENCE.finditer(message):
         mark = found.group()
         end = found.start() + min(mark.find(sign) for sign in (". ", "! ", "? ") if sign in mark) + 1
-        if end >= MIN_SENTENCE_CHARS and not message[:end].lower().endswith(_ABBREVIATION):
+        if end >= MIN_SENTENCE_CHARS:
             message = message[:end]
             break
-    fault, *advice = _ADVICE.split(message, maxsplit=1)
-    if advice and len(fault.split()) >= MIN_FAULT_WORDS:
-        message = str(fault)
     return _without_dump(message)
 
 
 def _without_dump(message: str) -> str:
     """Shorten a message that is too long: cut at an object dump, else at a clause boundary."""
-    if len(message) <= MAX_COMMAND_CHARS or message.startswith("Command "):
+    if len(message) <= MAX_MESSAGE_CHARS:
         return message
     for found in _DUMP.finditer(message):
         if found.start() >= MIN_SENTENCE_CHARS:
@@ -138,22 +123,6 @@ def _without_dump(message: str) -> str:
     if len(message) > MAX_MESSAGE_CHARS and ends and ends[-1] >= MIN_CLAUSE_CHARS:
         return message[: ends[-1]]
     return message
-
-
-def _short_command(message: str) -> str:
-    if len(message) <= MAX_COMMAND_CHARS or not message.startswith("Command "):
-        return message
-    options = message.find(", '-D")
-    end = options if 0 < options < MAX_COMMAND_CHARS else message.rfind(", ", 0, MAX_COMMAND_CHARS)
-    return message[:end] if end > 0 else message[:MAX_COMMAND_CHARS]
-
-
-def prefer_interpreter_error(causes: list[ErrorRecord]) -> list[ErrorRecord]:
-    """Replace a fault known only by its signal number by the interpreter's error for it."""
-    if not causes or causes[0].rule != "native.signal_received":
-        return causes
-    other = next((cause for cause in causes[1:] if cause.type == causes[0].type), None)
-    return [_with_frame(other, causes[0]), *(c for c in causes[1:] if c is not other)] if other else causes
 
 
 def borrow_message(causes: list[ErrorRecord]) -> list[ErrorRecord]:
@@ -176,11 +145,7 @@ def resolve_nccl_error(causes: list[ErrorRecord]) -> list[ErrorRecord]:
     if not causes or "unhandled cuda error" not in causes[0].message:
         return causes
     fault = next((c for c in causes[1:] if c.type == "CUDA error" and c.message), None)
-    return [_with_frame(fault, causes[0]), *(c for c in causes if c is not fault)] if fault else causes
-
-
-def _with_frame(cause: ErrorRecord, other: ErrorRecord) -> ErrorRecord:
-    return cause if cause.frame else with_frames_of(cause, other)
+    return [with_frames_of(fault, causes[0]), *(c for c in causes if c is not fault)] if fault else causes
 
 
 def wrapper_rule(text: str) -> Rule | None:

@@ -10,9 +10,8 @@ signature.
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
-from app.extract.log.course import DEATH, QUIET, UNKNOWN_COURSE, Course, Fate, Outcome
+from app.extract.log.course import DEATH, UNKNOWN_COURSE, Course, Fate, Outcome
 from app.extract.log.frames import decisive_frame, is_plumbing
 from app.extract.log.lines import LOUD, LogLine, read_numbered
 from app.extract.log.messages import (
@@ -21,19 +20,16 @@ from app.extract.log.messages import (
     borrow_message,
     first_sentence,
     is_hint,
-    prefer_interpreter_error,
     quoted_error,
     resolve_nccl_error,
     with_frames_of,
     wrapper_lines,
-    wrapper_message,
     wrapper_rule,
 )
-from app.extract.log.process_stream import ANSWER, CUT, ErrorRecord, invalid_reason
+from app.extract.log.process_stream import ANSWER, CUT, ErrorRecord
 from app.extract.log.sampling import informative_lines
 from app.extract.log.tracebacks import find_errors
 from app.extract.rules.patterns import pattern
-from app.extract.rules.rules import load_rules
 
 MAX_OTHER_ERRORS = 8
 MAX_CHAIN = 16
@@ -41,28 +37,13 @@ MAX_CHAIN = 16
 MAX_WRAPPERS = 20
 MAX_REMOTE_LINES = 60
 ERROR_LINE = "error_line.only"
-TOOL_ERROR = "traceback.beside"
-"""The rule id of an error in `collect_env.py` or a debugger: ignored unless the title is about it."""
 MIN_TITLE_WORDS = 3
-MAX_INTRODUCTION_LINES = 3
-_TRACEBACK_STARTS = ("Traceback (most recent call last)", 'File "')
 WEAK_HINT = 2
 """`weak` value of an error that only hints at another."""
-WEAK_KILLED = 1
-"""`weak` value of a process's death by signal: errors after it are consequences."""
-OPEN, DOUBTFUL, REQUEST, MISSING = 0, 1, 2, 9
-"""Ranks of candidates: the program did not continue; the same, but a warning or after a death; only a request
-failed; no candidate."""
-RANKS: dict[Fate, int] = {"open": OPEN, "request": REQUEST, "survived": 3, "stopping": 4}
-OUTCOMES: dict[int, Outcome] = {
-    OPEN: "stopped",
-    DOUBTFUL: "stopped",
-    REQUEST: "refused",
-    3: "none",
-    4: "none",
-}
-_PROGRAM_ERROR = pattern(r"^[ \t]*(?:[\w.-]{1,20} )?Error ?: ([A-Za-z'\"\[].{8,300})")
-_DOCKERFILE = pattern(r"^[ \t]*((?:[\w.-]*\.)?[Dd]ockerfile[\w.-]{0,60}:\d{1,5})[ \t]*$")
+OPEN, REQUEST, MISSING = 0, 1, 9
+"""Ranks of candidates: the program did not continue; only a request failed; no candidate."""
+RANKS: dict[Fate, int] = {"open": OPEN, "request": REQUEST, "survived": 2, "stopping": 3}
+OUTCOMES: dict[int, Outcome] = {OPEN: "stopped", REQUEST: "refused", 2: "none", 3: "none"}
 _WORD = pattern(r"[\w.]{2,}")
 _POSITION = pattern(r"\b(?:line|column|char|position|byte|offset) \d+|\bindex out of (?:range|bounds)\b")
 _DENIED = pattern(r"\b40[134] Client Error\b|\bClient error '40[134] ")
@@ -108,11 +89,11 @@ def find_cause(
     Args:
         course: of the lines if they are one log; unknown for a collection of excerpts.
     """
-    records = _without_tool_errors([_mark_hint(record) for record in errors if record.rule != CUT])
+    records = [_mark_hint(item) for item in errors if item.rule != CUT and not _is_tool_error(item)]
     parts = _sort(records, lines, course)
     ranked = _ranked(records, parts, course)
     rank = ranked[0][0] if ranked else MISSING
-    causes = prefer_interpreter_error(_distinct([cause for _, cause in ranked]))
+    causes = _distinct([cause for _, cause in ranked])
     causes, repeated = _split_hints(resolve_nccl_error(borrow_message(causes)))
     wrappers = sorted((*parts.wrappers, *repeated), key=lambda item: item[1].number)
     unique = {text: (text, line) for text, line in wrappers}
@@ -120,11 +101,9 @@ def find_cause(
     # the line that introduces a truncated traceback says nothing about its error, unlike a build's last line
     plain = [item for item in unique.values() if not place or _is_wrapper_of(item[0], "hollow")]
     apparent = None
-    if rank == DOUBTFUL and parts.deaths:
-        apparent = min(parts.deaths, key=lambda item: (item.weak, item.line.number))
-    elif rank == MISSING or (rank > DOUBTFUL and course.ended):
+    if rank == MISSING or (rank > OPEN and course.ended):
         apparent = _apparent(parts, records, plain, lines, course)
-    cause = _with_dockerfile_line(causes[0], lines) if causes and not apparent else None
+    cause = causes[0] if causes and not apparent else None
     others = causes[1:] if cause else causes
     outcome = _outcome_of(rank, unique, course) if cause else "stopped"
     if rank > REQUEST and (answer := _response_error(records, course)) is not None:
@@ -170,9 +149,7 @@ def _sort(records: Sequence[ErrorRecord], lines: Sequence[LogLine], course: Cour
             if not rule.extra.get("spoken"):
                 parts.outer.append(record)
             if "death" in rule.extra:
-                whole = as_cause(record)
-                death = replace(whole, message=wrapper_message(rule, text)) if "part" in rule.extra else whole
-                parts.deaths.append(replace(death, rule=DEATH, weak=rule["death"]))
+                parts.deaths.append(replace(as_cause(record), rule=DEATH, weak=rule["death"]))
         elif record.chain == "caused_by" and _previous_is_cause(records, position):
             parts.wrappers.append((text, record.line))
         else:
@@ -197,19 +174,12 @@ def _sort_quoted(quoted: Iterable[ErrorRecord], parts: _Parts) -> None:
 
 def _ranked(records: Sequence[ErrorRecord], parts: _Parts, course: Course) -> list[tuple[int, ErrorRecord]]:
     """Return the candidates with their ranks, the most likely cause first."""
-    faults = _ending_faults()
-    killed = [item.line.number for item in parts.deaths if item.weak <= WEAK_KILLED]
-    killed += [item.line.number for item in records if item.rule in faults]
-    end = min(killed, default=None)
-    keyed = []
-    for at in parts.candidates:
-        rank = RANKS[_fate(records, at, course)]
-        quiet = records[at].line.level in QUIET or (records[at].type or "").endswith("Warning")
-        if rank == OPEN and (quiet or (end is not None and records[at].line.number > end)):
-            rank = DOUBTFUL
-        keyed.append(((rank, *_sort_key(records[at], records, at)), at))
+    keyed = [
+        ((RANKS[_fate(records, at, course)], *_sort_key(records[at], records, at)), at)
+        for at in parts.candidates
+    ]
     found = [(key[0], _with_outer_place(as_cause(records[at]), records, at)) for key, at in sorted(keyed)]
-    if found and found[0][0] <= DOUBTFUL:
+    if found and found[0][0] == OPEN:
         return found
     return [*((OPEN, item) for item in parts.inner), *found]
 
@@ -220,12 +190,6 @@ def _fate(errors: Sequence[ErrorRecord], position: int, course: Course) -> Fate:
     after = [item for item in errors[position + 1 :] if item.line.process == record.line.process]
     chained = itertools.takewhile(lambda item: bool(item.chain), after[:MAX_CHAIN])
     return "open" if any(course.ends_program(item) for item in chained) else course.fate(record)
-
-
-@lru_cache(maxsize=1)
-def _ending_faults() -> frozenset[str]:
-    """Return the rule ids of faults that end a process: errors after them are consequences."""
-    return frozenset(rule.id for rule in load_rules("native") if rule.extra.get("ends"))
 
 
 def _raised_on_top(cause: ErrorRecord, errors: Sequence[ErrorRecord]) -> tuple[ErrorRecord, ...]:
@@ -255,12 +219,6 @@ def _adds_subject(outer: ErrorRecord, inner: ErrorRecord) -> bool:
     )
 
 
-def _without_tool_errors(errors: list[ErrorRecord]) -> list[ErrorRecord]:
-    """Drop the errors of tools, unless there are no others."""
-    own = [record for record in errors if not _is_tool_error(record)]
-    return own or [replace(record, weak=WEAK_HINT, rule=TOOL_ERROR) for record in errors]
-
-
 def _mark_hint(record: ErrorRecord) -> ErrorRecord:
     """Mark an error as weak if its message only points to another error."""
     return replace(record, weak=WEAK_HINT) if is_hint(record.message) else record
@@ -279,11 +237,7 @@ def _is_tool_error(record: ErrorRecord) -> bool:
 def read_errors(log: str) -> tuple[tuple[LogLine, ...], CauseChain]:
     """Return the lines of a log without prefixes, and its errors divided into cause, wrappers and others."""
     lines = tuple(read_numbered(informative_lines(log)))
-    errors = find_cause(find_errors(lines), lines, Course(lines))
-    if errors.place is not None and errors.cause is None and errors.apparent is None:
-        introduction = _introduction(lines)
-        errors = replace(errors, apparent=introduction, outcome="stopped" if introduction else "none")
-    return lines, errors
+    return lines, find_cause(find_errors(lines), lines, Course(lines))
 
 
 def title_first(errors: CauseChain, title: str) -> CauseChain:
@@ -295,8 +249,6 @@ def title_first(errors: CauseChain, title: str) -> CauseChain:
     if named is None:
         return errors
     others = (errors.cause, *(item for item in errors.other if item is not named))
-    if named.native and named.frame is None and errors.cause.native:
-        named = replace(named, frame=errors.cause.frame)
     return replace(errors, cause=named, other=others)
 
 
@@ -318,8 +270,7 @@ def _apparent(
         return min(parts.deaths, key=lambda item: (item.weak, item.line.number))
     outer = [record for record in parts.outer if course.fate(record) == "open"]
     if outer:
-        record = min(outer, key=_display_order)
-        cause = _with_outer_place(as_cause(record), records, records.index(record))
+        cause = _with_outer_place(as_cause(outer[0]), records, records.index(outer[0]))
         return replace(cause, rule=ONLY_WRAPPER)
     open_lines = [
         (text, line)
@@ -327,36 +278,13 @@ def _apparent(
         if course.fate_of_line(line) == "open" and not _is_wrapper_of(text, "death")
     ]
     if open_lines:
-        text, line = min(open_lines, key=lambda item: (_is_wrapper_of(item[0], "hollow"), item[1].number))
+        text, line = min(open_lines, key=lambda item: item[1].number)
         return ErrorRecord(None, first_sentence(text), line, rule=ONLY_WRAPPER)
     for line in lines:
-        loud = line.level in LOUD and _is_message(line.text)
-        found = None if loud or "rror" not in line.text else _PROGRAM_ERROR.match(line.text)
-        message = line.text.strip() if loud else found.group(1) if found else ""
+        message = line.text.strip() if line.level in LOUD and _is_message(line.text) else ""
         if message and wrapper_rule(message) is None and course.fate_of_line(line) == "open":
             return ErrorRecord(None, first_sentence(message[:300]), line, rule=ERROR_LINE)
     return None
-
-
-def _introduction(lines: Sequence[LogLine]) -> ErrorRecord | None:
-    """Return the message that people put above the frames of a traceback whose end is cut off."""
-    first = next((at for at, line in enumerate(lines) if line.text.lstrip().startswith(_TRACEBACK_STARTS)), 0)
-    above = [line for line in lines[:first] if line.text.strip()][-MAX_INTRODUCTION_LINES:]
-    for line in reversed(above):
-        message = invalid_reason(line.text) or line.text.strip()
-        if message.startswith("For further information"):
-            continue
-        is_sentence = len(message.split()) >= MIN_TITLE_WORDS and not line.text.startswith((" ", "\t", "#"))
-        if invalid_reason(line.text) or (is_sentence and wrapper_rule(message) is None):
-            return ErrorRecord(None, first_sentence(message[:300]), line, rule=ERROR_LINE)
-        return None
-    return None
-
-
-def _display_order(record: ErrorRecord) -> tuple[int, ...]:
-    rule = wrapper_rule(f"{record.type or ''}: {record.message}")
-    noise = rule is not None and bool(rule.extra.get("noise"))
-    return (not (noise and record.frames), noise, _process_depth(record))
 
 
 def _is_wrapper_of(text: str, kind: str) -> bool:
@@ -383,16 +311,6 @@ def _split_hints(causes: list[ErrorRecord]) -> tuple[list[ErrorRecord], list[tup
     return kept, [(cause.message, cause.line) for cause in hints if cause.message]
 
 
-def _with_dockerfile_line(cause: ErrorRecord, lines: Sequence[LogLine]) -> ErrorRecord:
-    """Set the place of a failed image build to the Dockerfile line that the builder names."""
-    if cause.frame is not None or not cause.native:
-        return cause
-    for line in lines:
-        if "ockerfile" in line.text and (found := _DOCKERFILE.match(line.text)):
-            return replace(cause, frame=found.group(1))
-    return cause
-
-
 def _previous_is_cause(errors: Sequence[ErrorRecord], position: int) -> bool:
     """True if the error that this one was raised from is in the log and not noise."""
     here = errors[position]
@@ -406,9 +324,9 @@ def _previous_is_cause(errors: Sequence[ErrorRecord], position: int) -> bool:
 def _sort_key(record: ErrorRecord, errors: Sequence[ErrorRecord], position: int) -> tuple[int, ...]:
     """Return the sort key of a candidate; the lowest is the cause."""
     backed = bool(record.frames) or record.native or _is_chained_to_next(record, errors, position)
-    later = record.chain == "during" and _previous_is_cause(errors, position)
     outside = bool(record.frames) and not record.native and not _has_vllm_frame(errors, position)
-    return (record.weak, not backed, _process_depth(record), outside, later, record.line.number)
+    warns = (record.type or "").endswith("Warning")
+    return (record.weak, warns, not backed, _process_depth(record), outside, record.line.number)
 
 
 def _is_chained_to_next(record: ErrorRecord, errors: Sequence[ErrorRecord], position: int) -> bool:
@@ -455,16 +373,12 @@ def _is_remote(above: ErrorRecord, cause: ErrorRecord) -> bool:
 
 
 def _process_depth(record: ErrorRecord) -> int:
-    """Return the distance of a process from the worker (0), where root causes occur; clients are last."""
+    """Return the distance of a process from the worker (0), where root causes occur."""
     name = record.line.process
     if "Worker" in name or name.startswith("rank"):
         return 0
-    if record.native and not name and (record.type or "").endswith(" error"):
-        return 0  # libraries print device faults without a prefix; they come from a worker
     if "EngineCore" in name:
         return 1
-    if (record.type or "").startswith("openai.") or "Error code: " in record.message:
-        return 4
     return 3 if name.startswith(("APIServer", "ApiServer")) else 2
 
 

@@ -5,20 +5,17 @@ several processes may be interleaved: each process is parsed as a separate strea
 kernels, compilers, shells, installers and parsers, matched by the rules of `lists/native.toml`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from app.extract.log.course import QUIET, is_mention
+from app.extract.log.course import QUIET
 from app.extract.log.error_lines import (
     MAX_MESSAGE_CHARS,
-    bare_end,
     cut_message,
-    fix_case,
     in_title,
     inline,
-    is_change,
     terminal,
 )
 from app.extract.log.frames import PYTHON, Frame, join_frames, other_frame, pytest_place, stack_frame
@@ -39,8 +36,8 @@ from app.extract.rules.patterns import escape, pattern
 from app.extract.rules.rules import Rule, RuleSet, load_rules
 
 _ANSWER_TYPE = pattern(r"""["']?type["']?[:=] ?["']([A-Za-z]\w{3,60})["']""")
-_ESCAPED = pattern(r"\\(.)")
 _LOGGED_AT = pattern(r" ([\w.+-]{3,60}\.cpp:\d{1,6})\]")
+_ESCAPED = pattern(r"\\(.)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +76,7 @@ def find_fault(line: LogLine, rules: tuple[Rule, ...]) -> ErrorRecord | None:
         if not any(guard in line.text for guard in rule["guards"]):
             continue
         found = rule.pattern.search(line.text)
-        if found and not is_change(line.text):
+        if found:
             groups = found.groupdict()
             place = groups.get("frame")
             if place is None and rule.id == "native.watchdog" and (at := _LOGGED_AT.search(line.raw[:400])):
@@ -118,10 +115,6 @@ _MARKS = ("Error", "Exception", "Traceback", 'File "', "E    ", "ERROR", "alread
 
 _NAMED = ("Error: ", "Exception: ", "Error'>;", "Exception'>;")
 """Separators between class and message inside a line."""
-_MODULE_LEVEL = pattern(r"^(?:\(|\.| ?=|: | (?:import|from)\b)")
-_KEYWORDS = frozenset(
-    {"from", "import", "return", "raise", "with", "assert", "if", "for", "while", "class", "try"}
-)
 _ASSERT = pattern(r"^\s*assert\s+(.{3,200})$")
 _RAISE = pattern(r"^\s*raise\s+(?:\w+\.)*(\w+(?:Error|Exception))\((?:['\"]([^'\"{}]{3,300})['\"]?\)?)?")
 _REPR = pattern(r"^([A-Z]\w*(?:Error|Exception))\((?:'([^']{6,300})'|\"([^\"]{6,300})\")\)$")
@@ -159,7 +152,6 @@ def find_errors(lines: Iterable[LogLine]) -> list[ErrorRecord]:
         end_stack(stream)
         close(stream)
     records = [record for stream in streams.values() for record in stream.records]
-    records += _lone_raises(content_lines)
     return sorted(records, key=lambda record: record.line.number)
 
 
@@ -212,16 +204,11 @@ def _is_place(stream: Stream, line: LogLine) -> bool:
 
 def _add_frame(stream: Stream, line: LogLine, found: Any) -> None:
     """Add a frame and, in flattened text, the error that follows in the same line."""
-    text, function, end = line.text, found.group(2) or "", found.end()
-    if text.endswith(" in") and not function:
-        function = "<module>"
-    elif function in _KEYWORDS or (end < len(text) and _MODULE_LEVEL.match(text[end : end + 10])):
-        function, end = "<module>", found.start(2)  # HTML rendering removed `<module>`
     begin(stream, line)
     if len(stream.frames) < MAX_FRAMES:
-        stream.frames.append(Frame(found.group(1), function))
+        stream.frames.append(Frame(found.group(1), found.group(2) or ""))
     stream.open, stream.cut = True, None
-    rest = text[end:]
+    rest = line.text[found.end() :]
     if len(rest) > 12:
         _read_inline(stream, line, rest)
 
@@ -265,7 +252,7 @@ def _read_code(stream: Stream, line: LogLine) -> None:
             add(stream, ErrorRecord("AssertionError", found.group(1), line, frames, rule="pytest.assert"))
     elif "raise " in text:
         if stream.frames and stream.cut is None and (found := _RAISE.match(text)):
-            kind, message = fix_case(found.group(1)), found.group(2) or ""
+            kind, message = found.group(1), found.group(2) or ""
             stream.cut = ErrorRecord(kind, message, line, rule="traceback.cut_raise", weak=WEAK_CODE)
     elif "def " in text and (found := _DEF.match(text)):
         stream.defined = found.group(1)
@@ -274,21 +261,6 @@ def _read_code(stream: Stream, line: LogLine) -> None:
 def _is_stated_above(stream: Stream, line: LogLine) -> bool:
     """True if the line above already gave the failed assertion's message."""
     return bool(stream.records) and stream.records[-1].line.number == line.number - 1
-
-
-def _lone_raises(lines: Sequence[LogLine]) -> list[ErrorRecord]:
-    """Find `raise X("…")` quoted alone in a code block, the only rest of a traceback."""
-    found = []
-    for at, line in enumerate(lines):
-        if not line.text.startswith("raise ") or (hit := _RAISE.match(line.text)) is None or not hit.group(2):
-            continue
-        apart = at == 0 or line.start - lines[at - 1].end > len("\n```\n")
-        if apart and (at + 1 == len(lines) or lines[at + 1].start - line.end > len("\n```\n")):
-            kind, message = fix_case(hit.group(1)), hit.group(2)
-            found.append(ErrorRecord(kind, message, line, rule="raise.alone", weak=WEAK_CODE))
-        if len(found) >= MAX_ERRORS:
-            break
-    return found
 
 
 def _terminal(stream: Stream, line: LogLine) -> ErrorRecord | None:
@@ -307,11 +279,7 @@ def _terminal(stream: Stream, line: LogLine) -> ErrorRecord | None:
     if line.level in LOUD or any(mark in text for mark in _NAMED):
         named_error = inline(text)
         frames = tuple(stream.frames) if stream.open else ()
-        if (
-            named_error
-            and (frames or line.level not in QUIET)
-            and not is_mention(text.partition(named_error[0])[0])
-        ):
+        if named_error and (frames or line.level not in QUIET):
             place = _test_place(text)
             return ErrorRecord(*named_error, line, frames, stream.chain, frame=place, rule="traceback.inline")
     return None
@@ -336,13 +304,9 @@ def _repr_error(line: LogLine) -> ErrorRecord | None:
 
 def _read_inline(stream: Stream, line: LogLine, rest: str) -> None:
     """Read the error after a frame and its code in one line of flattened text."""
-    if "Error" not in rest and "Exception" not in rest:
-        return
-    named_error = inline(rest)
-    kind, message = named_error or (bare_end(rest), "")
-    if kind is not None:
+    if named_error := inline(rest):
         frames = tuple(stream.frames)
-        add(stream, ErrorRecord(kind, message, line, frames, stream.chain, rule="traceback.flat"))
+        add(stream, ErrorRecord(*named_error, line, frames, stream.chain, rule="traceback.flat"))
 
 
 def title_error(title: str) -> ErrorRecord | None:
