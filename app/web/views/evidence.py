@@ -6,7 +6,6 @@ is rendered as Markdown and sanitized by nh3; images become links, as pages load
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -135,7 +134,7 @@ _BLOCKS = {"blockquote", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "
 _TABLES = {"table", "tbody", "td", "th", "thead", "tr"}
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class EvidenceSpan:
     """The span of evidence `number`, as code point offsets in the text."""
 
@@ -155,7 +154,7 @@ def shown_part(text: str) -> str:
 def mark_text(text: str, spans: Iterable[EvidenceSpan]) -> Markup:
     """Return the escaped text with `<mark id="eN" data-n="N">` around each span.
 
-    Spans may nest. A span that partly overlaps an earlier one starts where that one ends. An empty span, or
+    Spans may nest. A span that partly overlaps an earlier one ends where that one ends. An empty span, or
     one outside the text, becomes an empty mark, so that links to it work.
     """
     text = text[:TEXT_LIMIT]
@@ -171,26 +170,12 @@ def mark_text(text: str, spans: Iterable[EvidenceSpan]) -> Markup:
         out.append(escape(text[at:place]))
         at = place
 
-    # of two spans with the same start the longer first, so that the shorter one nests
-    queue = [
-        (min(max(span.start, 0), len(text)), -min(max(span.end, 0), len(text)), span.number) for span in spans
-    ]
-    heapq.heapify(queue)
-    while queue:
-        start, end, number = heapq.heappop(queue)
-        end = max(-end, start)
-        # copy_to() closes spans that end before this one starts; split this one where another ends inside it
-        inner = next((close for close in reversed(open_ends) if close > start), None)
-        if inner is not None and inner < end:
-            heapq.heappush(queue, (inner, -end, number))
-            continue
+    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+        start = min(max(span.start, 0), len(text))
         copy_to(start)
-        out.append(Markup('<mark id="e{0}" data-n="{0}">').format(number))
-        open_ends.append(end)
+        out.append(Markup('<mark id="e{0}" data-n="{0}">').format(span.number))
+        open_ends.append(min(max(span.end, start), *open_ends[-1:], len(text)))
     copy_to(len(text))
-    while open_ends:
-        open_ends.pop()
-        out.append(Markup("</mark>"))
     return Markup("").join(out)
 
 

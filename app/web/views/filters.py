@@ -5,71 +5,14 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from app.extract.facts import FixState, Outcome, Regression
-from app.knowledge.fix.shapes import FixView
-from app.knowledge.labels import FOR_YOU, plural
+from app.extract.facts import Outcome, Regression
+from app.knowledge.labels import plural
 
 THIN_SPACE = "\u2009"
 
 OUTCOME_ICONS: dict[Outcome, str] = {"works": "ok", "partial": "part", "fails": "no"}
-
-
-@dataclass(frozen=True, slots=True)
-class FixSign:
-    """Presentation of a fix state: CSS class, icon, words."""
-
-    css: str
-    icon: str
-    word: str
-
-
-_FIX_SIGNS: dict[FixState, tuple[str, str]] = {
-    "fixed": ("yes", "ok"),
-    "merged_unreleased": ("open", "open"),
-    "in_progress": ("open", "open"),
-    "not_fixed": ("not", "no"),
-    "closed_unresolved": ("not", "no"),
-    "unknown": ("q", "q"),
-}
-
-
-NOWHERE = "in no known release"
-
-
-def fix_sign(fix: FixView | None) -> FixSign:
-    """Return the presentation of a fix state; None is unknown. "Fixed" names pull request and release."""
-    if fix is None:
-        return FixSign(*_FIX_SIGNS["unknown"], "Fix unknown")
-    other = fix.elsewhere
-    if other is not None and other.state == "merged":
-        release = f"in {other.repo} {version(other.released_in)}" if other.released_in else NOWHERE
-        return FixSign(*_FIX_SIGNS[fix.state], f"Merged in {other.pr}, {release}")
-    early = fix.earliest_possible
-    pull, by = (f", {fix.pr}", f" by {fix.pr}") if fix.pr else ("", "")
-    words: dict[FixState, str] = {
-        "fixed": f"Fixed{by}" + (f", in {version(fix.released_in)}" if fix.released_in else ""),
-        "merged_unreleased": f"Merged{pull}, " + (f"{version(early)} at the earliest" if early else NOWHERE),
-        "in_progress": f"In progress{pull}",
-        "not_fixed": "Not fixed",
-        "closed_unresolved": "Closed unresolved",
-        "unknown": "Fix unknown",
-    }
-    return FixSign(*_FIX_SIGNS[fix.state], words[fix.state])
-
-
-def fix_advice(fix: FixView | None) -> str:
-    """Return what the fix state means for the caller, in one sentence, or an empty string."""
-    if fix is None:
-        return "Unknown whether this is fixed."
-    if fix.for_you == "upgrade" and fix.released_in:
-        held = f"{fix.pr} is in it" if fix.pr else "it has the fix"
-        return f"Upgrade to {version(fix.released_in)}: {held}."
-    if fix.state == "unknown":
-        return "Unknown whether this is fixed."
-    return FOR_YOU[fix.for_you] if fix.for_you and fix.for_you != "upgrade" else ""
 
 
 def version(text: str | None) -> str:

@@ -17,8 +17,6 @@ from app.web.views.filters import version
 
 Mood = Literal["good", "culprit", "bad", "you", "gap"]
 
-_ICONS: dict[Mood, str] = {"good": "ok", "culprit": "cause", "bad": "bad", "you": "you", "gap": "q"}
-
 
 @dataclass(frozen=True, slots=True)
 class Station:
@@ -30,16 +28,6 @@ class Station:
     note: str = ""
     field: str = ""
     bad: bool = False
-
-    @property
-    def icon(self) -> str:
-        return _ICONS[self.mood]
-
-    @property
-    def css(self) -> str:
-        if self.mood == "you":
-            return "bad you" if self.bad else "you"
-        return "" if self.mood == "culprit" else self.mood
 
 
 def version_line(regression: Regression | None, yours: str | None, newest: str | None) -> tuple[Station, ...]:

@@ -306,7 +306,7 @@ def test_both_logs_telling_lines_stand_side_by_side_with_their_own_numbers(
         ("44", "dim"),
     ]
     assert '<a href="/issues/39288#orig">#39288</a>, its own text' in answer
-    assert len(re.findall(r"<mark>[^<]*illegal memory access</mark>", answer)) == 2
+    assert answer.count("<mark>illegal</mark> <mark>memory</mark> <mark>access</mark>") == 2
     assert answer.count("<em>wrapper, not the cause</em>") == 2
 
 

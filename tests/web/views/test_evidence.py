@@ -56,10 +56,10 @@ def test_spans_may_nest_and_share_an_end() -> None:
     }
 
 
-def test_of_two_that_overlap_the_second_begins_where_the_first_ends() -> None:
+def test_of_two_that_overlap_the_second_ends_where_the_first_ends() -> None:
     assert marked_words(mark_text("abcdef", [EvidenceSpan(0, 4, 1), EvidenceSpan(2, 6, 2)])) == {
         "1": "abcd",
-        "2": "ef",
+        "2": "cd",
     }
 
 

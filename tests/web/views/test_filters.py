@@ -8,11 +8,10 @@ import pytest
 
 from app.extract.facts import Regression
 from app.knowledge.fix.shapes import FixView
+from app.knowledge.labels import FOR_YOU
 from app.web.views.filters import (
     SHADES,
     age,
-    fix_advice,
-    fix_sign,
     heading,
     percent,
     plural,
@@ -23,6 +22,7 @@ from app.web.views.filters import (
     stamp,
     version,
 )
+from app.web.views.render import _environment
 
 NOW = datetime(2026, 6, 3, 6, tzinfo=UTC)
 
@@ -61,16 +61,30 @@ def test_versions_lose_their_v_and_words_keep_it() -> None:
     assert (version("v0.19.0"), version("vllm-nightly"), version(None)) == ("0.19.0", "vllm-nightly", "")
 
 
-def test_fixed_names_its_pull_request_and_release() -> None:
-    fix = FixView(state="fixed", pr="#39064", released_in="v0.20.2", for_you="upgrade")
+def fix_words(fix: FixView | None) -> tuple[str, str]:
+    source = (
+        '{% from "_signs.html" import fix, fix_advice %}{{ fix(view) | striptags }}|{{ fix_advice(view) }}'
+    )
+    sign, _, advice = _environment().from_string(source).render(view=fix).partition("|")
+    return sign, advice
 
-    assert fix_sign(fix).word == "Fixed by #39064, in 0.20.2"
-    assert fix_advice(fix) == "Upgrade to 0.20.2: #39064 is in it."
 
-
-def test_no_fix_is_said_to_be_unknown() -> None:
-    assert fix_sign(None).word == "Fix unknown"
-    assert fix_advice(None) == "Unknown whether this is fixed."
+@pytest.mark.parametrize(
+    ("fix", "words"),
+    [
+        (None, ("Fix unknown", "Unknown whether this is fixed.")),
+        (
+            FixView(state="fixed", pr="#39064", released_in="v0.20.2", for_you="upgrade"),
+            ("Fixed by #39064, in 0.20.2", "Upgrade to 0.20.2: #39064 is in it."),
+        ),
+        (FixView(state="merged_unreleased", pr="#7"), ("Merged, #7, in no known release", "")),
+        (FixView(state="not_fixed", for_you="not_fixed"), ("Not fixed", FOR_YOU["not_fixed"])),
+    ],
+)
+def test_a_fix_state_names_its_pull_request_and_release_and_what_to_do(
+    fix: FixView | None, words: tuple[str, str]
+) -> None:
+    assert fix_words(fix) == words
 
 
 def test_figures_agree_with_their_noun() -> None:
