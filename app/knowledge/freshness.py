@@ -10,9 +10,10 @@ from sqlalchemy.orm import Session
 
 from app.extract.facts import Frozen
 from app.model_reader.reply import prompt_version
+from app.store.derived.links import find_repositories
 from app.store.derived.model_outputs import count_replies, last_model, tokens_today, unread_numbers
 from app.store.engine.sync_lock import sync_holder
-from app.store.github.issues import count_issues, find_repository, repository_names
+from app.store.github.issues import count_issues, find_repository
 from app.store.github.releases import newest_release, tags_of
 from app.store.github.sync_state import KILLED, RUNNING, cursors_of, fresh_as_of, last_run_of, last_runs
 from app.store.records import SyncRunRecord
@@ -69,7 +70,7 @@ def freshness(store: Store, repo: str) -> Freshness:
 def stored_repositories(store: Store) -> tuple[str, ...]:
     """Return the names of all repositories with stored data."""
     with store.reading() as session:
-        return repository_names(session)
+        return tuple(find_repositories(session).values())
 
 
 def release_names(store: Store, repo: str) -> tuple[str, ...]:

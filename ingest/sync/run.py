@@ -1,7 +1,7 @@
 """The state shared by the parts of a sync run: store, client, options, and the result so far."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -61,7 +61,7 @@ class SyncResult:
 
 @dataclass
 class SyncRun:
-    """One sync run.
+    """One sync run, with a client of its own, as the client's requests are the run's.
 
     Attributes:
         full: list everything again, and mark what is gone from GitHub.
@@ -77,18 +77,12 @@ class SyncRun:
     limit: int | None
     report: Report
     result: SyncResult
-    _before: tuple[int, int] = field(init=False)
-    """The client's request counts before this run."""
-
-    def __post_init__(self) -> None:
-        self._before = self.client.requests, self.client.not_modified
 
     @property
     def figures(self) -> dict[str, Any]:
         """The run's counts for `note_run` and `end_run`."""
         result, client = self.result, self.client
-        result.requests = client.requests - self._before[0]
-        result.not_modified = client.not_modified - self._before[1]
+        result.requests, result.not_modified = client.requests, client.not_modified
         result.remaining = client.limits.remaining
         names = ("requests", "not_modified", "remaining", "stored")
         return {name: getattr(result, name) for name in names}

@@ -61,11 +61,6 @@ def find_repository(session: Session, full_name: str) -> int:
     return session.connection().execute(_REPOSITORY, {"full_name": full_name}).scalar() or 0
 
 
-def repository_names(session: Session) -> tuple[str, ...]:
-    """Return the names of all stored repositories."""
-    return tuple(session.connection().execute(select(REPOSITORY.c.full_name)).scalars())
-
-
 def save_issues(
     session: Session, repo_id: int, records: Iterable[IssueRecord], *, seen_at: datetime | None = None
 ) -> list[int]:

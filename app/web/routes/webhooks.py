@@ -13,7 +13,7 @@ import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Literal
 
 import structlog
@@ -36,15 +36,6 @@ TakeDelivery = Callable[..., Outcome]
 """Stores the content of a delivery: `ingest.webhook.process_delivery`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """A delivery whose signature is verified; its body is not parsed yet."""
-
-    id: str
-    event: str
-    body: bytes
-
-
 class BusyError(TriageError):
     """Too many deliveries are queued."""
 
@@ -61,21 +52,21 @@ class Intake:
         self._guard = threading.Lock()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="deliveries")
 
-    def hand_in(self, delivery: Delivery) -> Future[Outcome]:
-        """Queue a delivery and return a future of its outcome; failures are also logged.
+    def hand_in(self, delivery_id: str, event: str, body: bytes) -> Future[Outcome]:
+        """Queue a delivery with a verified signature; return a future of its outcome. Failures are logged.
 
         Raises:
             BusyError: the queue is full or closing; the delivery can be redelivered from GitHub.
         """
         with self._guard:
-            if self._free < len(delivery.body):
+            if self._free < len(body):
                 raise BusyError("Too many deliveries wait for the database. Send this one again later.")
-            self._free -= len(delivery.body)
+            self._free -= len(body)
         try:
-            future = self._thread.submit(self._process, delivery)
+            future = self._thread.submit(self._process, delivery_id, event, body)
         except RuntimeError:
             raise BusyError("The server is about to stop. Send this delivery again later.") from None
-        future.add_done_callback(lambda done: self._on_done(delivery, done))
+        future.add_done_callback(partial(self._on_done, delivery_id, event, len(body)))
         return future
 
     def waiting_bytes(self) -> int:
@@ -86,22 +77,22 @@ class Intake:
         """Process the queued deliveries, then stop the thread."""
         self._thread.shutdown(wait=True)
 
-    def _process(self, delivery: Delivery) -> Outcome:
+    def _process(self, delivery_id: str, event: str, body: bytes) -> Outcome:
         try:
-            text = delivery.body.decode()
+            text = body.decode()
             check_structure(text)
             payload = json.loads(text)
         except (ValueError, RecursionError):
             raise MalformedError("The delivery is not valid JSON.") from None
-        return self._take(delivery.event, payload, delivery_id=delivery.id)
+        return self._take(event, payload, delivery_id=delivery_id)
 
-    def _on_done(self, delivery: Delivery, done: Future[Outcome]) -> None:
+    def _on_done(self, delivery_id: str, event: str, size: int, done: Future[Outcome]) -> None:
         with self._guard:
-            self._free += len(delivery.body)
+            self._free += size
         error = done.exception()
         if error is not None:
             reason = error.message if isinstance(error, TriageError) else type(error).__name__
-            _LOG.error("delivery_failed", id=delivery.id, event_name=delivery.event, reason=reason)
+            _LOG.error("delivery_failed", id=delivery_id, event_name=event, reason=reason)
 
 
 BODY_LIMIT_BYTES = 25 * 1024 * 1024
@@ -157,7 +148,7 @@ async def post_delivery(
     Other events, other repositories and repeated deliveries are accepted and ignored.
     """
     intake: Intake = request.app.state.intake
-    taking = asyncio.wrap_future(intake.hand_in(Delivery(delivery_id, event, body)))
+    taking = asyncio.wrap_future(intake.hand_in(delivery_id, event, body))
     taking.add_done_callback(lambda done: done.cancelled() or done.exception())  # logged by `Intake`
     done, _ = await asyncio.wait({taking}, timeout=ANSWER_S)
     return Taken(status=taking.result() if done else "accepted")

@@ -19,7 +19,7 @@ from app.errors import InputError, StoreError
 from app.main import create_app
 from app.store.session import Store
 from app.web.routes import webhooks
-from app.web.routes.webhooks import BusyError, Delivery, Intake
+from app.web.routes.webhooks import BusyError, Intake
 from tests.web.conftest import REPO, TestClient
 
 SECRET = "a secret of our own, 42"
@@ -268,12 +268,12 @@ def test_more_than_may_wait_is_refused() -> None:
     gate = threading.Event()
     intake = Intake(lambda *_a, **_k: gate.wait(10) and "stored", waiting_max=100)  # type: ignore[arg-type]
     try:
-        first = intake.hand_in(Delivery("1", "issues", b'"' + b"x" * 60 + b'"'))
+        first = intake.hand_in("1", "issues", b'"' + b"x" * 60 + b'"')
         with pytest.raises(BusyError):
-            intake.hand_in(Delivery("2", "issues", b'"' + b"x" * 60 + b'"'))
+            intake.hand_in("2", "issues", b'"' + b"x" * 60 + b'"')
         gate.set()
         first.result(10)
-        intake.hand_in(Delivery("3", "issues", b'"' + b"x" * 60 + b'"')).result(10)
+        intake.hand_in("3", "issues", b'"' + b"x" * 60 + b'"').result(10)
     finally:
         gate.set()
         intake.close()
