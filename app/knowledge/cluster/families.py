@@ -209,10 +209,11 @@ def families(store: Store, repo: str, *, after: int = 0, limit: int = 50) -> Fam
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         sizes = family_sizes(session, repo_id)
-        listed = count_families(session, repo_id, [*sizes.reports][after : after + limit])
+        names = [name for name in sizes if name]
+        listed = count_families(session, repo_id, names[after : after + limit])
     return FamilyPage(
-        items=tuple(map(Family.based_on, listed)),
-        total=len(sizes.reports),
-        reports=sum(sizes.reports.values()),
-        failures=sizes.failures,
+        items=tuple(Family(**dict(zip(Family.model_fields, row, strict=True))) for row in listed),
+        total=len(names),
+        reports=sum(sizes[name] for name in names),
+        failures=sum(sizes.values()),
     )

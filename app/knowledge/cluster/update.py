@@ -123,7 +123,7 @@ def _recluster(
         frontier = tied.union(*whole.values()) - numbers
     members = {number: graph.members[number] for number in sorted(numbers & graph.members.keys())}
     old = find_clusters(session, repo_id, sorted(old_ids))
-    clusters = _cluster_records(session, repo_id, _groups(graph, members), members)
+    clusters = _cluster_records(session, repo_id, _groups(session, repo_id, graph, members), members)
     of = {number: record.id for record, group in clusters for number in group}
     moved = [replace(m, cluster_id=of[n]) for n, m in members.items() if m.cluster_id != of[n]]
     save_members(session, repo_id, moved)
@@ -134,9 +134,11 @@ def _recluster(
     return set(members)
 
 
-def _groups(graph: TieGraph, members: Collection[int]) -> list[tuple[int, ...]]:
+def _groups(
+    session: Session, repo_id: int, graph: TieGraph, members: Collection[int]
+) -> list[tuple[int, ...]]:
     """Return the members in groups; an issue without ties is its own group."""
-    tied = graph.with_features({number for pair in graph.ties for number in pair})
+    tied = load_features(session, repo_id, sorted({number for pair in graph.ties for number in pair}))
     same = [pair for pair in graph.judged("same") if tied.keys() >= set(pair)]
     groups = cluster_issues(tied, graph.ties, same, set(graph.judged("different")), _pair_scorer(tied))
     return [*groups, *((number,) for number in members if number not in tied)]
@@ -223,7 +225,6 @@ class TieGraph:
     def __init__(self, session: Session, repo_id: int, repo: str) -> None:
         self._session, self._repo_id, self._repo = session, repo_id, repo
         self._read: set[int] = set()
-        self._features: dict[int, PairFeatures] = {}
         self._judgements: dict[int, JudgementRecord] = {}
         self.members: dict[int, MemberRecord] = {}
         self.ties: dict[Pair, float] = {}
@@ -255,12 +256,6 @@ class TieGraph:
         alike = open_pairs - people - self.ties.keys()
         self.ties |= {pair: min(likeness[pair], LIKENESS_MOST) for pair in alike}
         return others
-
-    def with_features(self, numbers: Collection[int]) -> dict[int, PairFeatures]:
-        """Return these failures, which must have been read, with their pair features."""
-        missing = sorted(set(numbers) - self._features.keys())
-        self._features |= load_features(self._session, self._repo_id, missing)
-        return {n: self._features[n] for n in numbers}
 
     def judged(self, verdict: Verdict) -> list[Pair]:
         """Return the pairs read so far with this verdict, newest judgement first."""

@@ -332,15 +332,17 @@ def _model_families(reports: Sequence[ListedFailure]) -> tuple[ValueReports, ...
 
 
 def _backends(reports: Sequence[ListedFailure]) -> tuple[BackendReports, ...]:
-    """Count reports by backend role and name, ignoring case; CUDA is left out as the default."""
-    spellings: dict[tuple[str, str], Counter[str]] = {}
+    """Count reports by backend role and name, in its newest spelling; CUDA, the default, is left out."""
+    spelled: dict[tuple[str, str], str] = {}
+    counts: Counter[tuple[str, str]] = Counter()
     for one in reports:
-        for key, values in one.facts.backends.items():
-            for value in {value.lower(): value for value in values if value.lower() != "cuda"}.values():
-                spellings.setdefault((key, value.lower()), Counter())[value] += 1
-    counts = Counter({place: spelt.total() for place, spelt in spellings.items()})
+        named = {
+            (key, value.lower()): value for key, values in one.facts.backends.items() for value in values
+        }
+        spelled |= named
+        counts.update(place for place in named if place[1] != "cuda")
     return tuple(
-        BackendReports(key=place[0], value=mask_secrets(_most_common(spellings[place])[0][0]), reports=count)
+        BackendReports(key=place[0], value=mask_secrets(spelled[place]), reports=count)
         for place, count in _most_common(counts)
     )
 

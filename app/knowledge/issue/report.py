@@ -280,24 +280,19 @@ def not_known(
 def _missing(facts: Facts, fix: FixView) -> Iterator[tuple[str, str]]:
     if facts.is_failure:
         yield from _missing_remedies(facts)
-        yield from _select_missing(_failure_fields(facts, fix))
-    yield from _select_missing(
-        [
-            (not facts.gpus, "gpus", "GPU."),
-            (bool(facts.gpus) and facts.gpu_count is None, "gpu_count", "How many GPUs."),
-            (not facts.models, "models", "Model."),
-        ]
-    )
+        yield from _missing_of_failure(facts, fix)
+    if not facts.gpus:
+        yield "gpus", "GPU."
+    elif facts.gpu_count is None:
+        yield "gpu_count", "How many GPUs."
+    if not facts.models:
+        yield "models", "Model."
     for key in VERSION_KEYS:
         if key not in facts.versions:
             yield f"versions.{key}", f"Version of {'the ' if key == 'driver' else ''}{VERSIONS[key]}."
     for key in BACKEND_KEYS:
         if key in MAIN_BACKENDS and not facts.backends.get(key):
             yield f"backends.{key}", f"{BACKENDS[key]}."
-
-
-def _select_missing(rows: Iterable[tuple[bool, str, str]]) -> Iterator[tuple[str, str]]:
-    return ((field, text) for is_missing, field, text in rows if is_missing)
 
 
 def _missing_remedies(facts: Facts) -> Iterator[tuple[str, str]]:
@@ -311,21 +306,25 @@ def _missing_remedies(facts: Facts) -> Iterator[tuple[str, str]]:
             yield "workarounds.conditions", f"Under which conditions it helps: {item.words}"
 
 
-def _failure_fields(facts: Facts, fix: FixView) -> Iterator[tuple[bool, str, str]]:
-    """Yield (is missing, field, sentence) for each field of a failure."""
+def _missing_of_failure(facts: Facts, fix: FixView) -> Iterator[tuple[str, str]]:
     error, outcomes = facts.error, {item.outcome for item in facts.reproduction}
-    yield fix.state == "unknown", "fix.state", "Whether it is fixed."
-    yield fix.pr is None, "fix.pr", "A pull request that fixes it: none is known."
-    yield fix.released_in is None, "fix.released_in", "A release that holds a fix: none is known."
-    for field, label in REGRESSION.items():
-        yield not getattr(facts.regression, field, None), f"regression.{field}", f"{label}."
-    yield error is None, "error", "Error: no error line was found in the text."
-    yield error is not None and error.frame is None, "error.frame", "Where the error is raised."
-    yield not facts.cause, "cause", "Cause."
     is_guess = bool(facts.cause) and all(item.certainty == "hypothesis" for item in facts.cause)
-    yield is_guess, "cause", "A proven cause: only a hypothesis is stated."
-    yield "fails" not in outcomes, "reproduction.fails", "A command that fails."
-    yield "works" not in outcomes, "reproduction.works", "A command that works."
+    rows = (
+        (fix.state == "unknown", "fix.state", "Whether it is fixed."),
+        (fix.pr is None, "fix.pr", "A pull request that fixes it: none is known."),
+        (fix.released_in is None, "fix.released_in", "A release that holds a fix: none is known."),
+        *(
+            (not getattr(facts.regression, field, None), f"regression.{field}", f"{label}.")
+            for field, label in REGRESSION.items()
+        ),
+        (error is None, "error", "Error: no error line was found in the text."),
+        (error is not None and error.frame is None, "error.frame", "Where the error is raised."),
+        (not facts.cause, "cause", "Cause."),
+        (is_guess, "cause", "A proven cause: only a hypothesis is stated."),
+        ("fails" not in outcomes, "reproduction.fails", "A command that fails."),
+        ("works" not in outcomes, "reproduction.works", "A command that works."),
+    )
+    yield from ((field, text) for is_missing, field, text in rows if is_missing)
 
 
 def _missing_around(graph: Graph, comments_missing: bool) -> Iterator[tuple[str, str]]:

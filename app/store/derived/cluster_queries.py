@@ -58,7 +58,6 @@ class ClusterCounts:
     first_seen: datetime | None
     last_seen: datetime | None
     recent: int
-    before: int
 
 
 def _periods(session: Session, repo_id: int) -> dict[str, datetime] | None:
@@ -125,36 +124,17 @@ def count_clusters(session: Session, repo_id: int, ids: Sequence[str]) -> dict[s
     """
     bound: dict[str, Any] = {"repo_id": repo_id, "ids": list(ids)}
     rows = sql_rows(session, query, **{**bound, **periods})
-    lately: dict[str, list[int]] = {key: counts for key, *counts in rows}
+    recent = {key: count for key, count, _ in rows}
     query = """
         SELECT id, canonical, text, title, size, open_count, first_seen, last_seen FROM cluster
         WHERE repo_id = :repo_id AND id IN :ids
     """
     rows = sql_rows(session, query, times=("first_seen", "last_seen"), **bound)
-    return {row[0]: ClusterCounts(*row, *lately[row[0]]) for row in rows if row[0] in lately}
+    return {row[0]: ClusterCounts(*(*row, recent[row[0]])) for row in rows if row[0] in recent}
 
 
-@dataclass(frozen=True, slots=True)
-class FamilyCounts:
-    text: str
-    reports: int
-    clusters: int
-    open_count: int
-    first_seen: datetime | None
-    last_seen: datetime | None
-    recent: int
-
-
-@dataclass(frozen=True, slots=True)
-class FamilySizes:
-    """The report count of each family, largest first, and the total number of failures."""
-
-    reports: dict[str, int]
-    failures: int
-
-
-def family_sizes(session: Session, repo_id: int) -> FamilySizes:
-    """Count the reports of each family of a repository, using indexes only."""
+def family_sizes(session: Session, repo_id: int) -> dict[str | None, int]:
+    """Count the reports of each family of a repository, largest first; None: of no family."""
     query = """
         SELECT family, count(*) AS size FROM cluster_member
         WHERE repo_id = :repo_id AND number NOT IN (
@@ -162,12 +142,15 @@ def family_sizes(session: Session, repo_id: int) -> FamilySizes:
             WHERE repo_id = :repo_id AND is_pull_request = false AND gone_at IS NOT NULL)
         GROUP BY family ORDER BY size DESC, family
     """
-    rows = sql_rows(session, query, repo_id=repo_id)
-    return FamilySizes({family: size for family, size in rows if family}, sum(size for _, size in rows))
+    return dict(sql_rows(session, query, repo_id=repo_id))
 
 
-def count_families(session: Session, repo_id: int, families: Sequence[str]) -> list[FamilyCounts]:
-    """Return the counts of these families, largest first."""
+def count_families(session: Session, repo_id: int, families: Sequence[str]) -> list[Any]:
+    """Count these families, largest first.
+
+    Returns:
+        (family, reports, clusters, open reports, first and last time, reports of the recent period) of each.
+    """
     periods = _periods(session, repo_id)
     if periods is None:
         return []
@@ -179,8 +162,7 @@ def count_families(session: Session, repo_id: int, families: Sequence[str]) -> l
         GROUP BY m.family ORDER BY size DESC, m.family
     """
     bound: dict[str, Any] = {"repo_id": repo_id, "families": list(families), **periods}
-    rows = sql_rows(session, query, times=("first", "last"), **bound)
-    return [FamilyCounts(*row[:7]) for row in rows]
+    return [row[:7] for row in sql_rows(session, query, times=("first", "last"), **bound)]
 
 
 def reports_beside(session: Session, repo_id: int, numbers: Sequence[int]) -> list[Any]:

@@ -46,7 +46,7 @@ def test_reports_are_counted_by_time_and_state(store: Store, stored: int) -> Non
 
     assert set(found) == {ONE}
     one = found[ONE]
-    assert (one.size, one.open_count, one.recent, one.before) == (3, 2, 1, 1)
+    assert (one.size, one.open_count, one.recent) == (3, 2, 1)
     assert (one.first_seen, one.last_seen) == (EARLY, LATELY)
 
 
