@@ -171,7 +171,9 @@ def build_features(title: str, text: str, facts: Facts, created_at: datetime | N
     devices = " ; ".join((*facts.gpus, *facts.backends.get("platform", ())))
     title_conditions = _of_axis("condition", in_title)
     specific = {
-        TITLE: facts.is_failure and not _is_shared(title) and _is_distinctive(plain, known),
+        TITLE: facts.is_failure
+        and not (_is_shared(title) or COMMON in axes_of(title))
+        and _is_distinctive(plain, known),
         MESSAGE: not _is_shared(message) and _is_distinctive(mask(message), known),
     }
     return PairFeatures(

@@ -25,6 +25,8 @@ TEXTS_NEAR = 0.2
 """Similarity of the whole texts below which specific titles alone must be alike in full."""
 FAR_DAYS = 365
 """Maximum number of days between reports of one failure."""
+MANY_RELEASES_DAYS = 180
+"""Days after which the code behind a message is another one, unless model or feature are the same."""
 RELEASE_DAYS = 14
 """Days within which reports may be of one release: a fault in it reaches many models and set-ups at once."""
 _VAGUE = frozenset({"generic", "late"})
@@ -32,7 +34,7 @@ _VAGUE = frozenset({"generic", "late"})
 
 def is_one_failure(one: PairFeatures, two: PairFeatures) -> bool:
     """True if both issues name the same failure, and nothing keeps them apart."""
-    return _name_one_failure(one, two) and not are_apart(one, two)
+    return _name_one_failure(one, two) and not are_apart(one, two) and not _are_of_other_times(one, two)
 
 
 def _name_one_failure(one: PairFeatures, two: PairFeatures) -> bool:
@@ -70,6 +72,12 @@ def are_apart(one: PairFeatures, two: PairFeatures) -> bool:
         or _days_between(one, two) > FAR_DAYS
         or _lack_conditions(one, two)
     )
+
+
+def _are_of_other_times(one: PairFeatures, two: PairFeatures) -> bool:
+    """True if many releases lie between two reports of neither one model family nor one feature."""
+    is_shared = one.families & two.families or one.title_conditions & two.title_conditions
+    return _days_between(one, two) > MANY_RELEASES_DAYS and not is_shared
 
 
 def _lack_conditions(one: PairFeatures, two: PairFeatures) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from app.match.pairs.features import PairFeatures
 from app.match.pairs.one_failure import (
     FAR_DAYS,
+    MANY_RELEASES_DAYS,
     RELEASE_DAYS,
     are_apart,
     is_one_failure,
@@ -166,6 +167,17 @@ def test_the_same_line_of_another_era_is_apart() -> None:
 
     assert not are_apart(view, later(view, FAR_DAYS))
     assert are_apart(view, later(view, FAR_DAYS + 1))
+
+
+def test_the_same_line_many_releases_later_needs_a_model_family_or_feature_in_common() -> None:
+    plain, of_one_model = (
+        a_view("it fails", error=RARE),
+        a_view("it fails", error=RARE, models=("Qwen/Qwen3-8B",)),
+    )
+
+    assert is_one_failure(plain, later(plain, MANY_RELEASES_DAYS))
+    assert not is_one_failure(plain, later(plain, MANY_RELEASES_DAYS + 1))
+    assert is_one_failure(of_one_model, later(of_one_model, MANY_RELEASES_DAYS + 1))
 
 
 def test_what_is_one_failure_and_what_is_apart_is_the_same_from_both_ends() -> None:
