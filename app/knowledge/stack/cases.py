@@ -11,8 +11,9 @@ from operator import itemgetter
 from sqlalchemy.orm import Session
 
 from app.extract.facts import Facts
+from app.extract.fields.gpu_names import find_mentions
 from app.extract.redact import mask_secrets
-from app.extract.versions import ordered
+from app.extract.versions import Version, ordered
 from app.knowledge.fix.state import fix_truths, is_vllm
 from app.knowledge.stack.relation import relate, relate_text
 from app.knowledge.stack.shapes import Affects, FailureCase, Relation, affects_of
@@ -28,6 +29,12 @@ from app.store.session import Store
 
 BRANCH_CUT = timedelta(days=14)
 """A release is prepared for at most this long: what was reported before is in it."""
+STALE_AFTER = timedelta(days=120)
+"""vLLM's robot marks an issue as stale after 90 days without a word, and closes it 30 days later."""
+ROBOTS_COMMENTS = 2
+"""The robot's own comments on an issue that it closes."""
+PATCHED_WITHIN = timedelta(days=7)
+"""A release that comes this soon after another of its minor line has its failures, but for known fixes."""
 CLUSTER_MEMBERS_MAX = 40
 """Maximum number of reports examined per failure, newest first."""
 _BESIDE_NAMES = re.compile(r"[,`'\"()\[\]]")
@@ -54,8 +61,13 @@ def cases_of(session: Session, repo_id: int, repo: str, facts: Mapping[int, Fact
     heads = find_heads(session, repo_id, [number for number, one in facts.items() if one.is_failure])
     failures = [head for head in heads if not head.is_pull_request and head.gone_at is None]
     truths = fix_truths(session, repo_id, repo, failures, facts)
-    dated = ((one.published_at, ordered(one.tag)) for one in release_dates(session, repo_id, full=True))
-    minors = sorted((at, str(found)) for at, found in dated if found and not found.micro)
+    tags = ((one.published_at, ordered(one.tag)) for one in release_dates(session, repo_id, full=True))
+    dated = sorted((at, found) for at, found in tags if found)
+    releases = [(at, str(found)) for at, found in dated]
+    minors = [(at, str(found)) for at, found in dated if not found.micro]
+    released = {str(found): at for at, found in dated}
+    reported = {head.number: released.get(facts[head.number].versions.get("vllm") or "") for head in failures}
+    patches = {str(found): _patches_of(found, at, dated) for at, found in dated}
     titled: dict[tuple[int, str], list[str]] = defaultdict(list)
     for number, field, value in values_in_titles(
         session, repo_id, [head.number for head in failures], ("gpus", "models")
@@ -70,9 +82,16 @@ def cases_of(session: Session, repo_id: int, repo: str, facts: Mapping[int, Fact
                 state=head.state,
                 title=head.title,
                 labels=head.labels,
-                titled_gpus=_named(head.title, titled[head.number, "gpus"], facts[head.number].gpus),
+                titled_gpus=tuple(
+                    dict.fromkeys(
+                        [*titled[head.number, "gpus"], *(one.name for one in find_mentions(head.title))]
+                    )
+                ),
                 titled_models=_named(head.title, titled[head.number, "models"], facts[head.number].models),
                 reported_before=_next_release(minors, head.created_at),
+                newest_then=_newest_release(releases, head.created_at),
+                unresolved_until=_newest_release(releases, _stale_at(head, reported.get(head.number))),
+                patches=patches.get(facts[head.number].versions.get("vllm") or "", ()),
             ),
         )
         for head in failures
@@ -87,12 +106,44 @@ def _next_release(minors: Sequence[tuple[datetime, str]], reported_at: datetime 
     return minors[at][1] if at < len(minors) else None
 
 
+def _stale_at(head: IssueRecord, released_at: datetime | None) -> datetime | None:
+    """Return until when a report was not closed as stale, counted from the release that it names.
+
+    None if nobody answered it: what nobody confirmed may be the reporter's alone.
+    """
+    start = released_at or head.created_at
+    return start + STALE_AFTER if start and head.comments > ROBOTS_COMMENTS else None
+
+
+def _patches_of(
+    release: Version, published_at: datetime, dated: Sequence[tuple[datetime, Version]]
+) -> tuple[str, ...]:
+    """Return the releases of the same minor line that came out soon after, which only mend a few things."""
+    return tuple(
+        str(found)
+        for at, found in dated
+        if found > release
+        and found.release[:2] == release.release[:2]
+        and at <= published_at + PATCHED_WITHIN
+    )
+
+
+def _newest_release(releases: Sequence[tuple[datetime, str]], at: datetime | None) -> str | None:
+    """Return the release that was the newest at this time, or None."""
+    place = bisect_right(releases, at, key=itemgetter(0)) if at else 0
+    return releases[place - 1][1] if place else None
+
+
+def _last_part(name: str) -> str:
+    return name.rstrip("/").rpartition("/")[2]
+
+
 def _named(title: str, titled: Sequence[str], read: Sequence[str]) -> tuple[str, ...]:
-    """Return the GPUs or models named in a title, including known names from the rest of the report."""
+    """Return the models named in a title, including known names from the rest of the report."""
     words = frozenset(_BESIDE_NAMES.sub(" ", title.upper()).split())
     return (
         *titled,
-        *(name for name in read if name not in titled and words.issuperset(name.upper().split())),
+        *(name for name in read if name not in titled and words.issuperset(_last_part(name).upper().split())),
     )
 
 
@@ -104,7 +155,7 @@ def relate_texts(
     found: Mapping[int, Relation],
 ) -> dict[int, Relation]:
     """Return the relations in `found` with what the texts of those reports tell that may be the stack's."""
-    near = [number for number in cases if found[number].is_near]
+    near = [number for number in cases if found[number].is_near or found[number].is_general]
     return {
         issue.number: relate_text(stack, cases[issue.number].case, issue.body, found[issue.number])
         for issue in find_issues(session, repo_id, near)

@@ -62,7 +62,11 @@ def load_failures(
     relations: dict[int, Relation] = {}
     if stack:  # asked first: most failures are of other stacks
         relations = {number: relate(stack, stored.case) for number, stored in cases.items()}
-        cases = {number: stored for number, stored in cases.items() if relations[number].is_near}
+        cases = {
+            number: stored
+            for number, stored in cases.items()
+            if relations[number].is_near or relations[number].is_general
+        }
     standings = {
         number: {version: standing(version, stored.case) for version in versions}
         for number, stored in cases.items()
@@ -73,6 +77,11 @@ def load_failures(
         if any(one.answer == "yes" for one in found.values()) or (stack and found[goal].is_near)
     }
     if stack:
+        failing = {
+            n: one
+            for n, one in failing.items()
+            if relations[n].is_near or _is_bounded(standings[n], versions)
+        }
         relations |= relate_texts(session, repo_id, stack, failing, relations)
     groups, sizes = cluster_of(session, repo_id, failing), cluster_sizes(session, repo_id, list(failing))
     known = [
@@ -88,6 +97,12 @@ def load_failures(
     return Failures(facts, known)
 
 
+def _is_bounded(found: Mapping[str, Standing], versions: Sequence[str]) -> bool:
+    """True if the first version has a failure and a later one has not, or the reverse."""
+    first = found[versions[0]].answer
+    return any({first, found[later].answer} == {"yes", "no"} for later in versions[1:])
+
+
 def _cases(
     session: Session, repo_id: int, repo: str, versions: Sequence[str], stack: Stack | None
 ) -> dict[int, StoredCase]:
@@ -99,12 +114,13 @@ def _cases(
     facts = find_failures_with(session, repo_id, REPORTED, values, stating=REGRESSION_FIELDS)
     if not stack:
         return cases_of(session, repo_id, repo, facts)
-    recent = _reported_before(session, repo_id, floor, versions[0])
+    goal = versions[min(1, len(versions) - 1)]
+    recent = _reported_before(session, repo_id, floor, goal)
     undated = find_facts_without_evidence(session, repo_id, [one for one in recent if one not in facts])
     return {
         number: stored
         for number, stored in cases_of(session, repo_id, repo, {**facts, **undated}).items()
-        if number not in undated or standing(versions[0], stored.case).answer == "yes"
+        if number not in undated or standing(goal, stored.case).answer != "unknown"
     }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from app.extract.fields.settings import read_settings
 from app.extract.rules.patterns import pattern, pattern_set
 from app.extract.text.blocks import read_log_document
+from app.extract.versions import is_before
 from app.knowledge.stack.stack import Stack
 
 _OFF = frozenset({"false", "none", "null", "auto", "0"})
@@ -65,14 +66,20 @@ def _features_by_label() -> Mapping[str, frozenset[int]]:
 
 
 @lru_cache(maxsize=16_384)
-def features_of(title: str, labels: tuple[str, ...]) -> tuple[dict[str, Any], ...]:
-    """Return the features that a failure requires according to title and labels."""
+def features_of(
+    title: str, labels: tuple[str, ...], version: str | None = None
+) -> tuple[dict[str, Any], ...]:
+    """Return the features that a failure of a version requires according to title and labels."""
     named = set(_titles().Match(title) or ())
     for label in labels:
         named |= _features_by_label().get(label.lower(), frozenset())
     rows = [_features()[at] for at in sorted(named)]
     ids = {row["id"] for row in rows}
-    return tuple(row for row in rows if row.get("unless") not in ids)
+    return tuple(row for row in rows if row.get("unless") not in ids and _is_of(row, version))
+
+
+def _is_of(row: Mapping[str, Any], version: str | None) -> bool:
+    return "before" not in row or is_before(version, row["before"])
 
 
 def has_feature(stack: Stack, row: Mapping[str, Any]) -> bool | None:
@@ -117,12 +124,12 @@ def doubt_sentence(row: Mapping[str, Any], title: str) -> str:
 
 
 def features_of_run(
-    text: str, settings: Iterable[tuple[str, str]], known: Collection[str]
+    text: str, settings: Iterable[tuple[str, str]], known: Collection[str], version: str | None
 ) -> Iterator[tuple[Mapping[str, Any], str]]:
     """Yield each feature that the run of a report had, and what shows it; `known`: ids left out."""
     rows, text_matches = _text_features()
     for at in sorted(text_matches.Match(text) or ()):
-        if rows[at]["id"] not in known:
+        if rows[at]["id"] not in known and _is_of(rows[at], version):
             yield rows[at], "speaks of"
     for name, value in settings:
         for row in _features_by_option().get(name, ()):

@@ -1,7 +1,7 @@
 """Compare the models of a report with a stack's: family, generation, variant, size, weights. Pure."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from app.extract.rules.patterns import pattern
 from app.knowledge.stack.shapes import FailureCase, Sign
@@ -10,7 +10,7 @@ from app.match.search.agreement import families_named, lines_named, model_family
 
 _VARIANT = re.compile(
     r"(?i)\b(VL|omni|coder|next|embedding|reranker|audio|math|vision|scout|maverick|distill|ocr|asr|flash|air|"
-    r"speciale|terminus|1M|guard|linear|nano|lite|mini|super|ultra|thinking|nemo|text-only|tiny|small|medium|large|base|E[24]B)\b|(?<=\d)(VL?|n)\b"
+    r"speciale|terminus|1M|reasoning|multimodal|guard|linear|nano|lite|mini|super|ultra|thinking|nemo|text-only|korean|japanese|chinese|german|sft|dpo|abliterated|tiny|small|medium|large|base|E[24]B)\b|(?<=\d)(VL?|n)\b"
 )
 _GENERATION = re.compile(r"(?i)(?<![\d.])(\d{1,2}(?:\.\d{1,2})?)(?![\d.]|b\b|bit)")
 _MONTH = re.compile(r"-(2[3-9](?:0[1-9]|1[0-2]))(?!\d)")
@@ -18,22 +18,27 @@ _SIZE = re.compile(r"(?i)\d+(?:\.\d+)?B\b")
 _EXPERTS = re.compile(r"(?i)\bA\d+(?:\.\d)?B\b")
 _WEIGHTS = pattern(r"(?i)nvfp4|mxfp4|fp4|fp8|w\d+a\d+|awq|gptq|int[48]|gguf|bnb|exl\d|autoround")
 _PART = re.compile(
-    r"(?<=[A-Za-z\d])(?=(?:Tokenizer|Reasoning|Tool|Config|Processor|Model|For|Attention|MoE)(?![a-z]))"
+    r"(?<=[A-Za-z\d])(?=(?:Next|VL|Omni|Coder|Moe|Tokenizer|Reasoning|Tool|Config|Processor|Model|For|Attention|MoE)(?![a-z]))"
 )
 """In a title: boundary between a model name and a suffix such as Tokenizer."""
-_GPT_OSS = re.compile(r"(?i)gpt[_ ]?oss")
+_GPT_OSS = re.compile(r"(?i)gpt[_ ]?oss|\bharmony\b")
+_DEEPSEEK = re.compile(r"\bDS[- ]?([RV]\d)")
 _POINT = re.compile(r"(?<=[a-z]\d)_+(?=\d)")
 """A point in a generation, as model types and ModelScope's folders write it: `qwen3_5`, `Qwen2___5`."""
 
 
-def model_signs(stack: Stack, case: FailureCase, *, is_software: bool) -> Iterator[Sign]:
+def model_signs(
+    stack: Stack, case: FailureCase, *, is_software: bool, is_of_hardware: bool
+) -> Iterator[Sign]:
     """Compare the model in the title, or else in the report, with the stack's.
 
-    is_software: the failure depends neither on the model's size nor on its weights.
+    is_software: the failure depends neither on the model's size nor on its weights. Otherwise it is a slight
+    difference if the report tells of no such weights, or if it is not `is_of_hardware`.
     """
     names = case.titled_models or case.facts.models
     title = plain_title(case.title)
     families, lines = families_named(title), lines_named(title)
+    families = families or families_named(" ".join(case.labels))
     if not stack.model:
         if named := [*names, *sorted(families)]:
             yield Sign("differs", f"it is of {named[0]}: your model is not known")
@@ -41,24 +46,32 @@ def model_signs(stack: Stack, case: FailureCase, *, is_software: bool) -> Iterat
     if other := _other_model(stack, families, () if case.titled_models else lines):
         yield Sign("rules_out", f"its title names {other}; yours is {stack.model}")
         return
-    same = [name for name in names if _is_same_model(name, stack.model)]
+    same = [name for name in names if _is_same_model(name, stack.model, any_size=is_software)]
     if same:
         best = next((name for name in same if _size(name) == _size(stack.model)), same[0])
         yield Sign("agrees", f"with {best}", is_specific=True)
         if not is_software:
-            yield from _size_difference(best, stack, case.facts.models)
             theirs = (*case.facts.models, *case.facts.backends.get("quantization", ()))
-            yield from _weights_difference(stack, theirs)
+            for words in _size_difference(best, stack, case.facts.models):
+                yield Sign("differs", words)
+            weights = [found for found in map(_weights, theirs) if found]
+            for words in _weights_difference(stack, weights):
+                yield Sign("differs", words, is_slight=not (is_of_hardware and weights))
     elif case.titled_models:
         yield Sign("rules_out", f"its title names {names[0]}, not {stack.model}")
     elif names:
         yield Sign("differs", f"reported with {names[0]}, not {stack.model}")
-    elif stack.line in lines and _variants(title) == _variants(stack.model):
+    elif (
+        stack.line in lines
+        and _variants(title) == _variants(stack.model)
+        and _same_number(title, stack.model)
+    ):
         yield Sign("agrees", f"with {stack.line} models, as yours", is_specific=True)
 
 
 def plain_title(title: str) -> str:
     """Return a title with model names in their usual spelling, parted from suffixes."""
+    title = _DEEPSEEK.sub(r"DeepSeek-\1", title)
     return _PART.sub(" ", _GPT_OSS.sub("gpt-oss", _POINT.sub(".", title))).replace("_", "-")
 
 
@@ -71,28 +84,48 @@ def _other_model(stack: Stack, families: Iterable[str], lines: Iterable[str]) ->
     return min(of_family) if is_other else None
 
 
-def _size_difference(best: str, stack: Stack, names: Iterable[str]) -> Iterator[Sign]:
+def _size_difference(best: str, stack: Stack, names: Iterable[str]) -> Iterator[str]:
     """Yield the difference in size: which kernels run, and which layers a model has, depends on it."""
     mine = stack.model or ""
     sizes = [_size(name) for name in (best, *names) if _size(name) and _is_same_model(name, mine)]
     if sizes and _size(mine) not in sizes:
-        yield Sign(
-            "differs", f"of another size than {mine}" if _size(mine) else f"yours may not be of {sizes[0]}"
-        )
+        yield f"of another size than {mine}" if _size(mine) else f"yours may not be of {sizes[0]}"
 
 
-def _weights_difference(stack: Stack, names: Iterable[str]) -> Iterator[Sign]:
+def _weights_difference(stack: Stack, theirs: Sequence[str]) -> Iterator[str]:
     """Yield a difference in quantization, which decides on the kernels."""
     mine = _weights(stack.model or "") or _weights((stack.options or {}).get("quantization", ""))
-    theirs = [found for found in map(_weights, names) if found]
     if mine and mine not in theirs:
-        yield Sign("differs", f"seen with {theirs[0] if theirs else 'other'} weights, and yours are {mine}")
+        yield f"seen with {theirs[0] if theirs else 'other'} weights, and yours are {mine}"
     elif theirs and not mine:
-        yield Sign("differs", f"seen with {theirs[0]} weights; yours are not known to be so")
+        yield f"seen with {theirs[0]} weights; yours are not known to be so"
 
 
-def _is_same_model(one: str, other: str) -> bool:
-    """True if two names are of one family, generation and variant, where both state them."""
+def other_variant(stack: Stack, text: str) -> str | None:
+    """Return a variant of the stack's model, if a text names it and never the stack's own."""
+    if not stack.line:
+        return None
+    line = re.escape(stack.line).replace(r"\-", "[-_ ]?")
+    written = re.finditer(
+        rf"(?i)\b{line}(?:[-_][a-z.\d]+| ?(?:vl|omni|coder|audio|math|next)\b){{0,4}}", text
+    )
+    named = {found[0]: _variants(found[0]) for found in written}
+    mine = _variants(stack.model or "")
+    others = [name for name, variants in named.items() if variants - mine]
+    return others[0] if others and len(others) == len(named) else None
+
+
+def is_very_model(name: str, stack: Stack) -> bool:
+    """True if a name is the stack's model, and states no other size."""
+    mine = stack.model or ""
+    return bool(mine) and _size(name) in {"", _size(mine)} and _is_same_model(name, mine)
+
+
+def _is_same_model(one: str, other: str, *, any_size: bool = False) -> bool:
+    """True if two names are of one family, generation and variant, where both state them.
+
+    any_size: a dense model and a mixture of experts may be the same.
+    """
     one, other = _POINT.sub(".", one), _POINT.sub(".", other)
     if model_family(one) != model_family(other) or families_named(_last_part(one)) != families_named(
         _last_part(other)
@@ -103,8 +136,18 @@ def _is_same_model(one: str, other: str) -> bool:
         return False
     if _variants(one) != _variants(other):
         return False
-    if _size(one) and _size(other) and bool(_EXPERTS.search(one)) != bool(_EXPERTS.search(other)):
+    if (
+        not any_size
+        and _size(one)
+        and _size(other)
+        and bool(_EXPERTS.search(one)) != bool(_EXPERTS.search(other))
+    ):
         return False
+    return _same_number(one, other)
+
+
+def _same_number(one: str, other: str) -> bool:
+    """True if two names do not state two generations or two months."""
     return all(
         len({match[1] for name in (one, other) if (match := rule.search(_last_part(name)))}) < 2
         for rule in (_GENERATION, _MONTH)
@@ -118,7 +161,9 @@ def _size(name: str) -> str:
 
 
 def _variants(name: str) -> frozenset[str]:
-    return frozenset(str(match[1] or match[2]).lower() for match in _VARIANT.finditer(_last_part(name)))
+    return frozenset(
+        str(match[1] or match[2]).lower() for match in _VARIANT.finditer(_last_part(name).replace("_", "-"))
+    )
 
 
 def _last_part(model: str) -> str:

@@ -27,7 +27,7 @@ from app.knowledge.stack.features import (
     has_feature,
     settings_of_run,
 )
-from app.knowledge.stack.models import model_signs, plain_title
+from app.knowledge.stack.models import is_very_model, model_signs, other_variant, plain_title
 from app.knowledge.stack.shapes import FailureCase, Relation, Sign
 from app.knowledge.stack.stack import Stack
 from app.match.search.agreement import families_named
@@ -38,7 +38,7 @@ _HARDWARE_KINDS = frozenset({"crash", "oom", "slowdown", "hang"})
 _VERY_CARD_KINDS = frozenset({"oom", "slowdown"})
 """Kinds that depend on the very card, not only on its architecture."""
 _COMPUTATION = pattern(
-    r"(?i)garb|gibberish|!!!|nonsens|\bnan\b|accura|degrad|diverge|determinis|quality|corrupt|incoheren|repeat"
+    r"(?i)garb|gibberish|!!!|exclamation|nonsens|\bnan\b|accura|degrad|diverge|determinis|quality|corrupt|incoheren|repeat"
     r"|random|scrambl|endless|precision|(?:wrong|weird|different|incorrect) (?:output|answer|result)"
 )
 """In the title of a wrong output: the computation is at fault, which depends on the kernels."""
@@ -57,20 +57,22 @@ _PLATFORMS = {
     "Neuron": r"(?i)\bneuron\b|trainium|inferentia",
     "OpenVINO": r"(?i)openvino",
 }
+_OF_HARDWARE = frozenset({"several_gpus", "kv_dtype"})
+"""Features of a run that decide only where the failure depends on the hardware."""
 _CUDA_ERROR = pattern(r"(?i)\bcuda (?:driver |runtime )?error\b|\bcudaError\w+|\bCUBLAS_STATUS_\w+")
 """An error that NVIDIA's libraries report; AMD's have names of their own."""
 _LABELS = {"rocm": "AMD", "cpu": "CPU", "tpu": "TPU", "intel-gpu": "Intel", "aws-neuron": "Neuron"}
 _BUILDS = {"+cpu": "CPU", ".cpu": "CPU", "+rocm": "AMD", "+xpu": "Intel", "+tpu": "TPU", ".empty": "another"}
 """Version suffixes by the platform they were built for."""
 _ARCHITECTURES: tuple[tuple[str, str, str], ...] = (
-    (r"(?i)\bvolta\b|\bsm[_ ]?70\b", "Volta", ""),
-    (r"(?i)\bturing\b|\bsm[_ ]?75\b", "Turing", ""),
-    (r"(?i)\bampere\b|\bsm[_ ]?8[067]\b", "Ampere", ""),
-    (r"(?i)\bada\b|\bsm[_ ]?89\b", "Ada Lovelace", ""),
-    (r"(?i)\bhopper\b|\bsm[_ ]?90a?\b", "Hopper", ""),
-    (r"(?i)\bsm[_ ]?10[03]a?\b|\bsm[_ ]?10\.[03]", "Blackwell", "server"),
-    (r"(?i)\bsm[_ ]?120a?\b|\bsm[_ ]?12\.0|rtx blackwell", "Blackwell", "workstation"),
-    (r"(?i)\bsm[_ ]?1(?:10|21)a?\b|\bsm[_ ]?1(?:1\.0|2\.1)|jetson|\bthor\b|spark\b", "Blackwell", "edge"),
+    (r"(?i)\bvolta\b|\bsm[-_ ]?70\b", "Volta", ""),
+    (r"(?i)\bturing\b|\bsm[-_ ]?75\b", "Turing", ""),
+    (r"(?i)\bampere\b|\bsm[-_ ]?8[067]\b", "Ampere", ""),
+    (r"(?i)\bada\b|\bsm[-_ ]?89\b", "Ada Lovelace", ""),
+    (r"(?i)\bhopper\b|\bsm[-_ ]?90a?\b", "Hopper", ""),
+    (r"(?i)\bsm[-_ ]?10[03]a?\b|\bsm[-_ ]?10\.[03]", "Blackwell", "server"),
+    (r"(?i)\bsm[-_ ]?120a?\b|\bsm[-_ ]?12\.0|rtx blackwell", "Blackwell", "workstation"),
+    (r"(?i)\bsm[-_ ]?1(?:10|21)a?\b|\bsm[-_ ]?1(?:1\.0|2\.1)|jetson|\bthor\b|spark\b", "Blackwell", "edge"),
 )
 """Architecture names in titles: pattern, architecture, chip class."""
 _TITLED_PLATFORMS = pattern_set([*_PLATFORMS.values()])
@@ -93,11 +95,14 @@ _UNSET = pattern(
     r"|(--[a-z_-]+)[`'\"]? (?:is|was) not (?:enabled|set|given|used)\b"
 )
 """In a title: an option without which it fails."""
+_COMPARED = pattern(r"(?i)\b(?:than|vs|versus|compared|slower|faster)\b|% of\b")
+"""In a title that names two GPUs: the second is what the first is measured by."""
 _BARE_OPTION = pattern(r"\b[a-z]+(?:[-_][a-z\d]+)+\b")
 _NUMBER = re.compile(r"[\d.]+")
 _PARSER = pattern(
     r"\b([A-Z][A-Za-z0-9]*?)(?:Reasoning|Tool(?:Call)?)Parser\b|\b(\w+?)_(?:tool|reasoning)_parser\b"
     r"|(?i)\b([a-z]\w*\d\w*) (?:tool|reasoning)[ -](?:call(?:ing)?[ -])?parser\b"
+    r"|\b(hermes|pythonic)\b"
     rf"|\b({'|'.join(PARSERS)})(?:[ _-](?:tool|reasoning|call(?:s|ing)?)){{0,2}}[ _-]?pars(?:er|ing)"
 )
 """A parser's class, module, versioned name or well-known name, in a title."""
@@ -124,6 +129,13 @@ _EXPLICIT_CONDITION = pattern(
     r"[^.,;:()\n]{3,60}"
 )
 """In a text: an explicit condition of the failure."""
+_SPARED = pattern(
+    r"(?i)(?:not|n't|never) (?:occur|happen|appear|reproduc\w+|fail|affect|exist|present)\w*"
+    r"(?: at all)? (?:with|on|for|in|using|when using) (?:the )?[`'\"]?([\w./-]+)"
+    r"|\b([\w./-]+)[`'\"]? (?:model )?(?:works|is working|runs) (?:fine|well|correctly|as expected|without)"
+    r"|(?i)\bbut ([\w./-]+)(?: \d+B)? (?:does(?: not|n't)|works)\b"
+)
+"""In a text: what the failure is said not to occur with."""
 _ERROR_LINE = re.compile(r"\b\w*(?:[Ee]rror|Exception)\b: ?")
 _NOT_OF_THE_RUN = pattern(
     r"https?://[^\s)\]>]+|\b[\w-]+/[\w.-]+#\d+|with the command `pip install [^`\n]{1,60}`"
@@ -134,40 +146,53 @@ _NOT_OF_THE_RUN = pattern(
 def relate(stack: Stack, case: FailureCase) -> Relation:
     """Return how a failure relates to a stack, by facts, title and labels."""
     agrees: dict[str, None] = {}
-    differs: dict[str, None] = {}
+    differs: dict[str, bool] = {}
     is_specific = False
     for sign in _signs(stack, case):
         if sign.kind == "rules_out":
             return Relation(ruled_out=sign.words)
-        (agrees if sign.kind == "agrees" else differs)[sign.words] = None
+        if sign.kind == "agrees":
+            agrees[sign.words] = None
+        else:
+            differs[sign.words] = sign.is_slight
         is_specific |= sign.is_specific
-    return Relation(tuple(agrees), tuple(differs), None, is_specific)
+    slight = frozenset(words for words, is_slight in differs.items() if is_slight)
+    return Relation(tuple(agrees), tuple(differs), None, is_specific, slight)
 
 
 def relate_text(stack: Stack, case: FailureCase, text: str, found: Relation) -> Relation:
     """Return the relation `found` with what else differs in the run that the report's text tells of."""
-    more = _differences_of_text(stack, case, _NOT_OF_THE_RUN.sub("", text[:TEXT_MAX]))
-    return replace(found, differs=tuple(dict.fromkeys([*found.differs, *more])))
+    more = [*_differences_of_text(stack, case, _NOT_OF_THE_RUN.sub("", text[:TEXT_MAX]))]
+    return replace(
+        found,
+        differs=tuple(dict.fromkeys([*found.differs, *(sign.words for sign in more)])),
+        slight=found.slight.union(sign.words for sign in more if sign.is_slight),
+    )
 
 
 def _signs(stack: Stack, case: FailureCase) -> Iterator[Sign]:
     """Yield the signs of each part of a report."""
+    features = _features(case)
     for read in (_platform, _titled_architecture, _options, _bare_options, _parser):
         yield from read(stack, case)
-    features = features_of(case.title, case.labels)
     for row in features:
-        yield from _feature(stack, row, case.title)
+        yield from _feature(stack, row, case)
     is_software = any(row.get("is_software") for row in features)
-    yield from model_signs(stack, case, is_software=is_software)
-    yield from _gpu(stack, case, is_of_hardware=not is_software and _depends_on_hardware(case))
+    is_of_hardware = not is_software and _depends_on_hardware(case)
+    yield from model_signs(stack, case, is_software=is_software, is_of_hardware=is_of_hardware)
+    yield from _gpu(stack, case, is_of_hardware=is_of_hardware)
     if condition := _stated_condition("its title", _clauses(case.title), features):
         yield Sign("differs", condition)
+
+
+def _features(case: FailureCase) -> Sequence[Mapping[str, Any]]:
+    return features_of(case.title, case.labels, case.facts.versions.get("vllm"))
 
 
 def _depends_on_hardware(case: FailureCase) -> bool:
     """True if a failure may depend on the GPU."""
     error, kind = case.facts.error, case.facts.failure_kind
-    if kind in _HARDWARE_KINDS or (kind == "wrong_output" and _COMPUTATION.search(case.title)):
+    if kind in _HARDWARE_KINDS or _COMPUTATION.search(case.title):
         return True
     return error is not None and _KERNEL.search(f"{error.line} {error.frame}") is not None
 
@@ -227,6 +252,8 @@ def _gpu(stack: Stack, case: FailureCase, *, is_of_hardware: bool) -> Iterator[S
     mine = generation_of(stack.gpu)
     same = next((name for name in names if mine and generation_of(name) == mine), None)
     is_very_card = case.facts.failure_kind in _VERY_CARD_KINDS
+    if _COMPARED.search(case.title) and len(titled) > 1:
+        yield Sign("differs", f"its title compares {' and '.join(titled)}")
     if stack.gpu in names:
         yield Sign("agrees", f"on {stack.gpu}")
     elif same and not is_very_card:
@@ -234,7 +261,8 @@ def _gpu(stack: Stack, case: FailureCase, *, is_of_hardware: bool) -> Iterator[S
     elif titled and not same:
         yield Sign("rules_out", f"its title names {titled[0]}; yours is {stack.gpu}")
     elif is_of_hardware:
-        yield Sign("differs", f"it was seen on {same or names[0]}, not on {stack.gpu}")
+        is_slight = same is not None and case.facts.failure_kind == "slowdown"
+        yield Sign("differs", f"it was seen on {same or names[0]}, not on {stack.gpu}", is_slight=is_slight)
 
 
 def _options(stack: Stack, case: FailureCase) -> Iterator[Sign]:
@@ -243,6 +271,8 @@ def _options(stack: Stack, case: FailureCase) -> Iterator[Sign]:
         return
     named = {normalise_name(one[1]): one for one in _OPTION.finditer(case.title) if "--no-" not in one[1]}
     unset = {normalise_name(one[1] or one[2]) for one in _UNSET.finditer(case.title)}
+    if "enable-reasoning" in unset:
+        unset.add("reasoning-parser")
     for name in sorted(unset.intersection(stack.options)):
         yield Sign("rules_out", f"it fails without --{name}, which yours sets")
     named = {name: one for name, one in named.items() if name not in unset}
@@ -270,7 +300,7 @@ def _parser(stack: Stack, case: FailureCase) -> Iterator[Sign]:
     found = _PARSER.search(case.title)
     if found is None:
         return
-    name = found[1] or found[2] or found[3] or found[4]
+    name = found[1] or found[2] or found[3] or found[4] or found[5]
     if stack.options is None:
         yield Sign("differs", f"it is of the parser {name}: your arguments are not known")
         return
@@ -283,17 +313,21 @@ def _parser(stack: Stack, case: FailureCase) -> Iterator[Sign]:
 
 
 def _plain_name(name: str) -> str:
-    return name.lower().replace("_", "").replace("-", "")
+    return re.sub(r"[ _-]", "", name.lower())
 
 
-def _feature(stack: Stack, row: dict[str, Any], title: str) -> Iterator[Sign]:
+def _feature(stack: Stack, row: Mapping[str, Any], case: FailureCase) -> Iterator[Sign]:
+    if row["id"] == "usage" and case.title.startswith("[Performance]") and case.facts.regression is not None:
+        return
     is_on = has_feature(stack, row)
     if is_on is None:
-        yield Sign("differs", doubt_sentence(row, title))
+        yield Sign("differs", doubt_sentence(row, case.title), is_slight=bool(row.get("is_slight")))
     elif not is_on:
         yield Sign("rules_out", f"it needs {row['name']}, which yours has not")
-    elif "on" in row and not row.get("is_common"):
-        yield Sign("agrees", f"of {row['name']}, as yours", is_specific=True)
+    elif not row.get("is_common"):
+        # A closed report of tool calls or reasoning is mostly of one model or parser, named or not.
+        is_specific = case.state == "open" or not row.get("is_software")
+        yield Sign("agrees", f"of {row['name']}, as yours", is_specific=is_specific)
 
 
 def _clauses(title: str) -> list[str]:
@@ -311,28 +345,40 @@ def _stated_condition(
     for words in clauses:
         clause = words.strip(" `'\"-\u2014")
         is_asked = "--" in clause or any(row["title"].search(clause) for row in features)
-        is_named = families_named(plain_title(clause)) or any(find_mentions(clause))
+        is_named = families_named(plain_title(clause)) or any(find_mentions(clause)) or _PARSER.search(clause)
         if not (is_asked or is_named or _SYMPTOM.search(clause)) and _FILLERS.sub("", clause):
             return f"{place} says “{clause}”: it matters if that is so for you"
     return None
 
 
-def _differences_of_text(stack: Stack, case: FailureCase, text: str) -> Iterator[str]:
+def _differences_of_text(stack: Stack, case: FailureCase, text: str) -> Iterator[Sign]:
     """Yield the differences between the run that a report's text tells of and the stack."""
-    features = features_of(case.title, case.labels)
+    features = _features(case)
     tried = " ".join(item.action for item in case.facts.workarounds)
     settings = [(name, value) for name, value in settings_of_run(text) if name not in tried]
-    for row, verb in features_of_run(text, settings, [row["id"] for row in features]):
+    known = [row["id"] for row in features]
+    is_software = any(row.get("is_software") for row in features)
+    is_of_hardware = not is_software and _depends_on_hardware(case)
+    for row, verb in features_of_run(text, settings, known, case.facts.versions.get("vllm")):
         if has_feature(stack, row) is not True:
-            yield row.get("doubt", f"the report {verb} {row['name']}: it matters if yours has that")
+            words = row.get("doubt", f"the report {verb} {row['name']}: it matters if yours has that")
+            is_slight = row.get("is_slight") or (not is_of_hardware and row["id"] in _OF_HARDWARE)
+            yield Sign("differs", words, is_slight=bool(is_slight))
+    if other := other_variant(stack, text):
+        yield Sign("differs", f"the report speaks of {other}")
     stated = (found[0] for found in _EXPLICIT_CONDITION.finditer(text))
     if condition := _stated_condition("the report", stated, features):
-        yield condition
+        yield Sign("differs", condition)
+    for found in _SPARED.finditer(f"{case.title}\n{text}"):
+        name = found[1] or found[2] or found[3]
+        if is_very_model(name, stack) or stack.gpu in {item.name for item in find_mentions(name)}:
+            yield Sign("differs", f"the report says that it does not fail with {name}")
     mine = stack.options or {}
-    is_software = any(row.get("is_software") for row in features)
-    decisive = DECISIVE_OPTIONS.union(PARSER_OPTIONS.values() if is_software else ())
+    parsers = {option for name, option in PARSER_OPTIONS.items() if {name, f"{name}s", "parser"} & {*known}}
+    decisive = DECISIVE_OPTIONS | parsers
     for name, value in settings:
         given = mine.get(name)
         is_same = given is not None and value.lower().replace("true", "") == given.lower().replace("true", "")
         if name in decisive and not is_same:
-            yield f"the report sets {f'--{name} {value}'.strip()}, which yours is not known to"
+            setting = f"--{name} {value}".strip()
+            yield Sign("differs", f"the report sets {setting}, which yours is not known to")

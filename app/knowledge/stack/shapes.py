@@ -25,7 +25,9 @@ class Affects(Frozen):
 class FailureCase:
     """The known data on one failure.
 
-    `titled_*`: GPUs and models named in its title. `reported_before`: the minor release after the report.
+    `titled_*`: GPUs and models named in its title. `reported_before`: the minor release after the report;
+    `newest_then`: the newest release when it was reported. `patches`: releases that only mend a few things in
+    the reported one. `unresolved_until`: the newest release that came before a robot could have closed it.
     """
 
     facts: Facts
@@ -36,6 +38,9 @@ class FailureCase:
     titled_gpus: tuple[str, ...] = ()
     titled_models: tuple[str, ...] = ()
     reported_before: str | None = None
+    newest_then: str | None = None
+    patches: tuple[str, ...] = ()
+    unresolved_until: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,35 +57,50 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """What one part of a report says of a stack; `is_specific`: few stacks have what agrees."""
+    """What one part of a report says of a stack.
+
+    `is_specific`: not every stack has what agrees. `is_slight`: what differs seldom decides.
+    """
 
     kind: Literal["agrees", "differs", "rules_out"]
     words: str
     is_specific: bool = False
+    is_slight: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
     """What agrees and what differs, in words; `ruled_out` says why the failure cannot be the stack's.
 
-    `is_specific`: the model, or a feature that few stacks have, agrees.
+    `is_specific`: the model or a feature agrees. `slight`: those of `differs` that seldom decide.
     """
 
     agrees: tuple[str, ...] = ()
     differs: tuple[str, ...] = ()
     ruled_out: str | None = None
     is_specific: bool = False
+    slight: frozenset[str] = frozenset()
 
     @property
     def answer(self) -> Fails:
         if self.ruled_out is not None:
             return "no"
-        return "yes" if self.is_specific and not self.differs else "unknown"
+        return "yes" if self.is_specific and self.is_like_it else "unknown"
+
+    @property
+    def is_like_it(self) -> bool:
+        """True if nothing that is known differs, but for one thing that seldom decides."""
+        return len(self.differs) <= 1 and self.slight.issuperset(self.differs)
 
     @property
     def is_near(self) -> bool:
         """True if it may be the stack's: something specific agrees, and little differs."""
         return self.ruled_out is None and self.is_specific and len(self.differs) <= DIFFERENCES_MAX
+
+    @property
+    def is_general(self) -> bool:
+        """True if the report names no condition: nothing agrees in particular, and nothing differs."""
+        return self.ruled_out is None and not self.is_specific and not self.differs
 
     @property
     def reason(self) -> str:

@@ -9,9 +9,11 @@ from app.knowledge.fix.decide import seen_from
 from app.knowledge.stack.shapes import FailureCase, Standing
 
 NEAR_MINORS = 2
-"""A closed failure whose fix is unknown may be in this many minor versions after the reported one."""
+"""A failure that is stale or was closed, without a known fix, may be in this many later minor versions."""
 OPEN_MINORS = 4
 """An open failure persists for this many: after some 90 days without a word vLLM labels an issue as stale."""
+_BEHAVIOUR = frozenset({"wrong_output", "slowdown"})
+"""Kinds that seldom are of one machine alone."""
 _SINCE = pattern(
     r"(?i)\bsince\b|\bafter (?:up(?:grad|dat)|switch|v?\d)|\bregress|\bbr(?:oke|eaks|oken)\b|no longer"
     r"|any ?more|onwards?\b|\bnewer\b|>="
@@ -80,7 +82,10 @@ def _by_reports(version: str, case: FailureCase, released_in: str | None) -> Ite
         yield Standing("unknown", f"it is reported on {reported}; whether {version} has it is not known")
     if is_same(stated, version):
         yield Standing("yes", f"it is reported on {reported}")
-    if case.state != "open" and not released_in and case.truth.view.state != "merged_unreleased":
+    if version in case.patches and not released_in:
+        yield Standing("yes", f"it is reported on {reported}, of which {version} is a patch")
+    is_settled = case.state != "open" and not _is_stale(case)
+    if is_settled and not released_in and case.truth.view.state != "merged_unreleased":
         is_near = _is_in_reach(stated, version)
         yield Standing(
             "unknown",
@@ -90,7 +95,7 @@ def _by_reports(version: str, case: FailureCase, released_in: str | None) -> Ite
     if released_in:
         yield Standing("yes", f"it is reported on {reported} and fixed in {released_in}")
     if _persists(case, stated, version):
-        yield Standing("yes", f"it is reported on {reported} and open")
+        yield Standing("yes", f"it is reported on {reported} and {_unresolved(case)}")
     yield Standing("unknown", f"it is reported on {reported}, long before {version}")
 
 
@@ -102,7 +107,7 @@ def _by_date(version: str, case: FailureCase, released_in: str | None) -> Iterat
     if released_in:
         yield Standing("yes", f"it was reported before {later} was released, and is fixed in {released_in}")
     elif _persists(case, later, version):
-        yield Standing("yes", f"it was reported before {later} was released, and is open")
+        yield Standing("yes", f"it was reported before {later} was released, and is {_unresolved(case)}")
 
 
 def _reported(case: FailureCase) -> str | None:
@@ -118,8 +123,28 @@ def line_of(version: str | None) -> tuple[int, int] | None:
 
 
 def _persists(case: FailureCase, start: str | None, version: str) -> bool:
-    """True if an open failure of an earlier version is assumed to persist in this one."""
-    return case.state == "open" and "stale" not in case.labels and _is_in_reach(start, version, OPEN_MINORS)
+    """True if an unresolved failure of an earlier version is assumed to persist in this one."""
+    if _is_stale(case):
+        last = case.unresolved_until
+        return last is not None and not is_before(last, version)
+    return case.state == "open" and _is_in_reach(start, version, OPEN_MINORS)
+
+
+def _is_stale(case: FailureCase) -> bool:
+    """True if nobody wrote for months, so that a robot marked it, and closed it unless somebody objected.
+
+    An error that is closed so is mostly of its reporter's machine; what is wrong or slow stays so.
+    """
+    is_behaviour = case.state == "open" or case.facts.failure_kind in _BEHAVIOUR
+    return (
+        is_behaviour
+        and "stale" in case.labels
+        and case.truth.view.state in {"not_fixed", "closed_unresolved", "unknown"}
+    )
+
+
+def _unresolved(case: FailureCase) -> str:
+    return "open" if case.state == "open" else "closed as stale, without a fix"
 
 
 def _is_in_reach(start: str | None, version: str, minors: int = NEAR_MINORS) -> bool:

@@ -16,7 +16,7 @@ from app.errors import InputError, VersionOrderError
 from app.extract.facts import Facts, FailureKind, Frozen
 from app.extract.redact import mask_secrets
 from app.extract.rules.patterns import pattern
-from app.extract.versions import is_before, ordered, plain_version
+from app.extract.versions import is_before, is_same, ordered, plain_version
 from app.knowledge.fix.decide import seen_from
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import is_vllm
@@ -27,6 +27,7 @@ from app.knowledge.possible_versions import check_possible
 from app.knowledge.remedies import Remedy, remedies_of
 from app.knowledge.stack.failures import Failures, KnownFailure, load_failures
 from app.knowledge.stack.relation import generation_of
+from app.knowledge.stack.shapes import Fails
 from app.knowledge.stack.stack import Stack
 from app.knowledge.stack.standing import line_of
 from app.match.search.agreement import model_family
@@ -51,7 +52,9 @@ REMEDY_CONFIDENCE_MIN = 0.8
 CANDIDATES_MAX = 12
 """Maximum number of releases checked for the newest one without a known break."""
 _NO_START = pattern(
-    r"(?i)does not recogni[sz]e this architecture|has model type|no module or parameter named"
+    r"(?i)启动.{0,40}(?:失败|崩溃)|部署.{0,40}失败"
+    r"|EngineCore failed to start|engine core initialization failed|engine initialization"
+    r"|does not recogni[sz]e this architecture|has model type|no module or parameter named"
     r"|\bfail\w* to (?:load|start|deploy|launch|run|serve)|\bloading fail"
     r"|\b(?:unable|not able) to (?:run|load|start|serve)|\bcan(?:not|'t| not) (?:run|load|start|serve|deploy)"
     r"|\b(?:not|n't) (?:work|start|load)|\bstart-?up\b|NCCL init"
@@ -232,22 +235,32 @@ def _grouped_by_list(
 
 def _list_of(item: KnownFailure, one: str, other: str) -> str | None:
     """Return the list of a failure, or None."""
-    if item.relation and item.relation.answer != "yes":
-        return "unsure" if item.may_affect(other, since=one) else None
     before, after = item.standings[one].answer, item.standings[other].answer
+    if item.relation and item.relation.answer != "yes" and not _is_everybodys(item, before, after):
+        return "unsure" if item.may_affect(other, since=one) else None
     if after == "yes":
+        if before != "no" and item.relation and _keeps_from_starting(item):
+            return "unsure"
         if before == "yes":
-            return "unsure" if item.relation and _keeps_from_starting(item) else "still_open"
+            return "still_open"
         return "breaks" if before == "no" or _is_after(item, one) else None
     if before == "yes" and after == "no":
         return "fixed"
     return "unsure" if item.may_affect(other, since=one) else None
 
 
+def _is_everybodys(item: KnownFailure, before: Fails, after: Fails) -> bool:
+    """True for a failure without a condition that is known to begin, or to be fixed, between the versions."""
+    span, relation = item.stored.case.facts.regression, item.relation
+    begins = (before, after) == ("no", "yes") and span is not None and span.last_working is not None
+    return relation is not None and relation.is_general and (begins or (before, after) == ("yes", "no"))
+
+
 def _keeps_from_starting(item: KnownFailure) -> bool:
     """True for a failure at installation or at the start: who runs the version does not have it."""
     facts = item.stored.case.facts
-    words = f"{item.stored.case.title} {facts.error.line if facts.error else ''}"
+    error = " ".join((facts.error.line, *facts.error.wrappers)) if facts.error else ""
+    words = f"{item.stored.case.title} {error}"
     return facts.failure_kind == "install" or _NO_START.search(words) is not None
 
 
@@ -263,16 +276,19 @@ def _reason(item: KnownFailure, one: str, other: str) -> str:
     mine = item.relation
     known = "; ".join(dict.fromkeys([*"; ".join(versions).split("; "), *(mine.agrees if mine else ())]))
     differs = [*mine.differs] if mine else []
-    if mine and before.answer == "yes" and _keeps_from_starting(item):
+    if mine and before.answer != "no" and _keeps_from_starting(item):
         differs.append(f"it fails at the start, and yours runs on {one}")
     return f"{known}. Not known, or other: {'; '.join(differs)}" if differs else known
 
 
 def _is_after(item: KnownFailure, version: str) -> bool:
     """True if a failure is known only in versions after this one."""
-    span, reported = item.stored.case.facts.regression, item.stored.case.facts.versions.get("vllm")
+    case = item.stored.case
+    span, reported = case.facts.regression, case.facts.versions.get("vllm")
     if span is not None and span.first_failing:
         return is_before(version, span.first_failing)
+    if ordered(reported) is None:
+        return is_same(version, case.newest_then) or is_before(version, case.newest_then)
     return is_before(version, reported)
 
 

@@ -46,7 +46,12 @@ def mine(text: str = MINE) -> Stack:
         (case("qwen3_vl fails"), "unknown"),
         (case("Qwen3VLForConditionalGeneration fails"), "unknown"),
         (case(models=("Qwen/Qwen3-30B-A3B-Instruct",), gpus=("H100",)), "yes"),
-        (case(models=("Qwen/Qwen3-30B-A3B-FP8",)), "unknown"),
+        (case(models=("Qwen/Qwen3-30B-A3B-FP8",)), "yes"),
+        (case(models=("Qwen/Qwen3-30B-A3B-FP8",), kind="crash"), "unknown"),
+        (case("Tool division by zero", models=ALIKE), "yes"),
+        (case("Whisper streams no text", models=ALIKE), "no"),
+        (case("Docker image is too large", models=ALIKE), "unknown"),
+        (case("Why is it slow?", models=ALIKE), "unknown"),
         (case("fails on B200", titled_gpus=("B200",)), "no"),
         (case("fails on sm120", models=ALIKE), "no"),
         (case("fails on H200", titled_gpus=("H200",), models=ALIKE), "yes"),
@@ -137,8 +142,46 @@ def test_models_agree_in_family_generation_variant_and_size(model: str, theirs: 
 
 def test_a_parser_s_failure_needs_the_model_or_the_parser_too() -> None:
     stack = mine("0.21.0~H100~Qwen/Qwen3-32B~--reasoning-parser qwen3")
-    assert relate(stack, case("Reasoning parser cannot be disabled")).answer == "unknown"
+    assert relate(stack, case("Reasoning parser cannot be disabled", state="closed")).answer == "unknown"
     assert relate(stack, case("Qwen3ReasoningParser cannot be disabled")).answer == "yes"
+
+
+def test_a_closed_report_of_tool_calls_alone_is_too_thin() -> None:
+    stack = mine("0.21.0~H100~Qwen/Qwen3-32B~--tool-call-parser hermes --enable-auto-tool-choice")
+    assert relate(stack, case("Tool calls lose a brace")).answer == "yes"
+    assert relate(stack, case("Tool calls lose a brace", state="closed")).answer == "unknown"
+    assert relate(stack, case("Hermes tool calls lose a brace", state="closed")).answer == "yes"
+
+
+def test_one_slight_difference_is_allowed_and_named() -> None:
+    stack = mine("0.21.0~H100~Qwen/Qwen3-32B~--tool-call-parser hermes --enable-auto-tool-choice")
+    one = case("Qwen3 tool calls fail in streaming mode", models=("Qwen/Qwen3-32B",))
+    two = case("Qwen3 tool calls fail in streaming mode under load", models=("Qwen/Qwen3-32B",))
+    assert relate(stack, one).answer == "yes"
+    assert relate(stack, one).differs == ("it matters if your requests ask for a stream",)
+    assert relate(stack, two).answer == "unknown"
+
+
+def test_a_report_that_spares_the_stack_s_model_is_not_its_own() -> None:
+    stack = mine("0.21.0~H100~openai/gpt-oss-120b~--tool-call-parser openai --enable-auto-tool-choice")
+    given = case("[gpt oss 20b] tool call fails", models=("openai/gpt-oss-20b",))
+    before = relate(stack, given)
+    assert before.answer == "yes"
+    text = "This issue does not occur with gpt-oss-120b, which works as expected."
+    assert relate_text(stack, given, text, before).answer == "unknown"
+
+
+def test_another_variant_in_the_text_differs() -> None:
+    stack = mine("0.21.0~H100~Qwen/Qwen2.5-7B-Instruct~--max-model-len 4096")
+    given = case("Qwen2.5 fails", models=("Qwen2.5",))
+    before = relate(stack, given)
+    assert relate_text(stack, given, "I run Qwen2.5-VL here", before).answer == "unknown"
+    assert relate_text(stack, given, "I run Qwen2.5-7B and Qwen2.5-VL", before).answer == "yes"
+
+
+def test_a_title_that_measures_one_card_by_another_is_of_the_first() -> None:
+    given = case("LoRA on B200 is slower than on H100", models=ALIKE, titled_gpus=("B200", "H100"))
+    assert relate(mine(), given).answer == "unknown"
 
 
 def test_size_and_weights_are_nothing_to_tool_calls() -> None:

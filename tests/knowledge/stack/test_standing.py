@@ -79,6 +79,21 @@ def test_what_was_closed_without_a_word_may_still_fail_nearby() -> None:
     assert not standing("0.30.0", closed).is_near
 
 
+def test_what_a_robot_closed_is_in_the_versions_that_came_before_it_did() -> None:
+    given = case(state="closed", labels=("stale",), kind="wrong_output", unresolved_until="0.23.0")
+    assert standing("0.23.0", given).answer == "yes"
+    assert standing("0.24.0", given).answer == "unknown"
+    assert standing("0.23.0", replace(given, unresolved_until=None)).answer == "unknown"
+    error = case(state="closed", labels=("stale",), unresolved_until="0.23.0")
+    assert standing("0.23.0", error).answer == "unknown"
+
+
+def test_a_patch_has_the_failures_of_the_release_it_mends() -> None:
+    given = case(state="closed", patches=("0.21.1",))
+    assert standing("0.21.1", given).answer == "yes"
+    assert standing("0.21.2", given).answer == "unknown"
+
+
 def test_a_version_that_works_is_none_on_which_it_is_reported() -> None:
     given = case(span=Regression(last_working="0.21.0"))
     assert standing("0.22.0", given).answer == "unknown"
