@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from functools import lru_cache
 
 from app.errors import WeekError
 
@@ -45,7 +44,8 @@ class IsoWeek:
         """Return the week of a date or datetime; a naive datetime is UTC."""
         if isinstance(moment, datetime):
             moment = (moment.astimezone(UTC) if moment.tzinfo else moment).date()
-        return _week_of(moment)
+        calendar = moment.isocalendar()
+        return cls(calendar.year, calendar.week)
 
     @property
     def start(self) -> datetime:
@@ -70,9 +70,3 @@ class IsoWeek:
 
     def __str__(self) -> str:
         return f"{self.year}-W{self.number:02}"
-
-
-@lru_cache(maxsize=4096)
-def _week_of(day: date) -> IsoWeek:
-    calendar = day.isocalendar()
-    return IsoWeek(calendar.year, calendar.week)

@@ -78,7 +78,6 @@ def members(
     canonical: int,
     reports: Sequence[ListedFailure],
     *,
-    repo: str,
     signatures: Mapping[int, str],
     links: Sequence[ReportLink],
     verdicts: Mapping[Pair, Verdict],
@@ -97,7 +96,7 @@ def members(
         found.append(
             ClusterMember.based_on(
                 issue,
-                repo=repo,
+                repo=one.repo,
                 title=mask_secrets(issue.title),
                 vllm=one.facts.versions.get("vllm"),
                 gpus=one.facts.gpus,

@@ -274,7 +274,6 @@ def _detail(
         members=members(
             counts.canonical,
             first,
-            repo=repo,
             signatures=signatures,
             links=links_within(session, repo_id, repo, counts.id),
             verdicts={pair: verdict for pair, verdict in verdicts.items() if set(pair) <= set(numbers)},

@@ -217,7 +217,7 @@ def browse(
         repo_id = find_repository(session, repo)
         if is_vllm(repo):
             check_possible(session, repo_id, "vllm_version", query.vllm_version)
-        known = IssueFacets(session, repo_id, query.since, counted=facets)
+        known = IssueFacets(session, repo_id, query.since)
         if query.gpu and not known.having("gpu", query.gpu).size and (doubt := gpu_doubt(query.gpu)):
             raise InputError(f"gpu: {doubt}")
         scores, ignored = _search(session, known, repo_id, query.q)

@@ -51,28 +51,20 @@ _NOT_OFFERED = ("backend", "cuda")
 """Used on every machine with an NVIDIA GPU: can be filtered by, but is not offered as a facet value."""
 _GPUS, _MODELS, _VERSIONS = ("gpus",), ("models",), ("versions.vllm",)
 _BACKENDS = tuple(f"backends.{key}" for key in BACKEND_KEYS)
-_ALL_FIELDS = (*_GPUS, *_MODELS, *_VERSIONS, *_BACKENDS, *REGRESSION_FIELDS)
 _BLANK = re.compile(r"[\s_]+")
 _PUNCTUATION = re.compile(r"[\W_]+")
 _TRUNCATED = re.compile(r"\.\.\.|…")
 
 
 class IssueFacets:
-    """A repository's issues opened at or after `since`, grouped by facet value; loaded lazily.
+    """A repository's issues opened at or after `since`, grouped by facet value; loaded lazily."""
 
-    `counted`: load the fields of all facets at once, because all will be needed.
-    """
-
-    def __init__(
-        self, session: Session, repo_id: int, since: datetime | None = None, *, counted: bool = False
-    ) -> None:
+    def __init__(self, session: Session, repo_id: int, since: datetime | None = None) -> None:
         self.session = session
         self.repo_id = repo_id
         self._since = since
         self._values: dict[str, dict[str, Numbers]] = {}
         self._groups: dict[FacetName, Groups] = {}
-        if counted:
-            self.values(*_ALL_FIELDS)
 
     @cached_property
     def states(self) -> dict[str, Numbers]:
