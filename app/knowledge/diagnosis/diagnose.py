@@ -17,7 +17,7 @@ from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.signature import make_signature
 from app.extract.reader import LogReading, read_log, read_question
 from app.extract.redact import Redacted, masked_all, redact
-from app.knowledge.diagnosis.error_text import quoted_line, whole_message, words_of_cause
+from app.knowledge.diagnosis.error_text import masked_part, quoted_line, whole_message, words_of_cause
 from app.knowledge.diagnosis.excerpts import issue_excerpt, log_excerpt
 from app.knowledge.diagnosis.explain import NOT_OF_VLLM, explain, why_not_same
 from app.knowledge.diagnosis.failures import (
@@ -471,12 +471,7 @@ def _signature(reading: LogReading, masked_log: str) -> Signature | None:
 
 
 def _masked(text: str, line: LogLine, masked_log: str) -> str:
-    """Return part of a line from the masked log: text before the part may be what marks it as a secret."""
-    at = line.raw.find(text)
-    if at < 0:
-        return _redact_quote(text)
-    start = line.start + at
-    return masked_log[start : start + min(len(text), MAX_QUOTE_CHARS)]
+    return masked_part(text, line, masked_log)[:MAX_QUOTE_CHARS]
 
 
 def _redact_quote(text: str) -> str:

@@ -91,12 +91,17 @@ def words_of_cause(reading: LogReading) -> tuple[str, LogLine] | None:
     return record.message, record.line
 
 
+def masked_part(text: str, line: LogLine, masked_log: str) -> str:
+    """Return part of a line from the masked log: text before the part may be what marks it as a secret."""
+    at = line.raw.find(text)
+    if at < 0:
+        return redact(text, private=True).text
+    return masked_log[line.start + at : line.start + at + len(text)]
+
+
 def masked_text(line: LogLine, masked_log: str) -> str:
     """Return a line's text from the masked log."""
-    at = line.raw.find(line.text)
-    if at < 0:
-        return redact(line.text, private=True).text
-    return masked_log[line.start + at : line.start + at + len(line.text)]
+    return masked_part(line.text, line, masked_log)
 
 
 def sentences(text: str) -> Iterator[str]:

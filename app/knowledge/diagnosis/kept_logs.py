@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError, TriageError
+from app.extract.facts import Frozen
 from app.knowledge.diagnosis.diagnose import DiagnosedLog
 from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.store.people import (
@@ -57,16 +58,22 @@ class Kept:
     expires_at: datetime
 
 
+class KeptAnswer(Frozen):
+    """What is stored beside a log; `line_count` counts the lines of the whole log."""
+
+    diagnosis: Diagnosis
+    excerpt: tuple[MatchLine, ...]
+    line_count: int
+    yours: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class KeptLog:
-    """A kept log for its page; `line_count` counts the lines of the whole log."""
+    """A kept log for its page."""
 
     id: str
     log: str
-    line_count: int
-    diagnosis: Diagnosis
-    excerpt: tuple[MatchLine, ...]
-    yours: str | None
+    answer: KeptAnswer
     kept_at: datetime
     expires_at: datetime
 
@@ -83,12 +90,12 @@ def keep_log(store: Store, found: DiagnosedLog, *, client: str, days: int, yours
     now = datetime.now(UTC)
     kept = Kept(secrets.token_hex(16), secrets.token_hex(16), now + timedelta(days=days))
     log = _shorten(found.masked_log)
-    answer = {
-        "diagnosis": found.diagnosis.model_dump(mode="json"),
-        "excerpt": [line.model_dump() for line in found.excerpt],
-        "line_count": count_lines(found.masked_log),
-        "yours": yours,
-    }
+    answer = KeptAnswer(
+        diagnosis=found.diagnosis,
+        excerpt=found.excerpt,
+        line_count=count_lines(found.masked_log),
+        yours=yours,
+    ).model_dump(mode="json")
     with store.unit_of_work(changes=None) as session:
         purge_kept_logs(session, now)
         owner = hmac.new(make_secret(session, _KEY), client.encode(), "sha256").hexdigest()
@@ -128,17 +135,8 @@ def view_kept_log(store: Store, key: str) -> KeptLog:
         record = find_kept_log(session, key, datetime.now(UTC)) if _ID.fullmatch(key) else None
     if record is None:
         raise NotFoundError(_NOT_FOUND)
-    answer = record.answer
-    return KeptLog(
-        id=record.id,
-        log=record.log,
-        line_count=answer["line_count"],
-        diagnosis=Diagnosis.model_validate(answer["diagnosis"]),
-        excerpt=tuple(map(MatchLine.model_validate, answer["excerpt"])),
-        yours=answer["yours"],
-        kept_at=record.kept_at,
-        expires_at=record.expires_at,
-    )
+    answer = KeptAnswer.model_validate(record.answer)
+    return KeptLog(record.id, record.log, answer, record.kept_at, record.expires_at)
 
 
 def forget_log(store: Store, key: str, delete_secret: str) -> None:

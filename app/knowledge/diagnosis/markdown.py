@@ -210,17 +210,14 @@ def _error_lines(reading: LogReading, masked_log: str) -> list[str]:
     if cause is None:
         numbers = numbers or {line.number for line in reading.lines[-LAST_LINES:]}
     else:
-        hot, process = cause.line.number, cause.line.process
-        own = lines[hot].process if hot in lines else ""
+        hot = cause.line.number
+        own = {at: line for at, line in lines.items() if line.process == cause.line.process}
         starts = (
-            number
-            for number in range(hot, max(0, hot - TRACEBACK_REACH), -1)
-            if number in lines
-            and lines[number].process == own
-            and lines[number].text.lstrip().startswith(_TRACEBACK)
+            at
+            for at in range(hot, hot - TRACEBACK_REACH, -1)
+            if at in own and own[at].text.lstrip().startswith(_TRACEBACK)
         )
-        near = range(next(starts, max(1, hot - BEFORE_LINES)), hot + AFTER_LINES + 1)
-        numbers |= {at for at in near if at in lines and (not process or lines[at].process == process)}
+        numbers |= own.keys() & set(range(next(starts, hot - BEFORE_LINES), hot + AFTER_LINES + 1))
     found: list[str] = []
     last = 0
     for number in sorted(numbers)[-MAX_LINES:]:

@@ -220,13 +220,14 @@ def _terminal_answer(
 @router.get("/d/{key}", include_in_schema=False)
 def kept_page(key: str, services: ServicesDep) -> HTMLResponse:
     kept = view_kept_log(services.store, key)
+    answer = kept.answer
     return _page(
         services,
-        kept.diagnosis,
-        kept.excerpt,
-        kept.yours,
+        answer.diagnosis,
+        answer.excerpt,
+        answer.yours,
         headers=HEADERS,
-        line_count=kept.line_count,
+        line_count=answer.line_count,
         log=kept.log,
         kept=kept,
     )
