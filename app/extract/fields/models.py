@@ -123,8 +123,6 @@ def _from_settings(settings: Sequence[Setting], origins: tuple[Origin, ...]) -> 
             is_draft = True
         else:
             continue
-        if setting.value.startswith("["):
-            continue
         named = name_in(setting.value)
         if named is not None and _is_value(named[0], setting):
             source, start, _ = setting.span

@@ -210,8 +210,6 @@ def _is_literal(text: str, span: tuple[int, int], before: str) -> bool:
     value = text[span[0] : span[1]]
     if value in ("True", "true", "False", "false") or value.isdigit():
         return True
-    if text[span[1] : span[1] + 1] in ("(", "[") or value.startswith(("args", "self", "$", "http")):
-        return False
     return value.startswith(("/", "~/", "./")) or (before in "= :" and "/" in value and value.count("/") == 1)
 
 

@@ -21,8 +21,6 @@ MAX_LINE_CHARS = 4_000
 """Characters read of one line; config dumps have up to 100,000."""
 
 MAX_WRAPPINGS = 6
-MAX_PREFIX_CHARS = 160
-"""Upper limit for the length of vLLM's logger prefix."""
 
 LOUD = frozenset({"ERROR", "CRITICAL", "FATAL"})
 """The levels of a line that is logged as an error."""
@@ -73,7 +71,6 @@ _LETTERED = pattern(r"^\[?([EWIF])\d{4} \d\d:\d\d:[\d.]+ +(?:\d+ )?[\w./-]{1,120
 """Prefix of the loggers of torch, NCCL process groups and absl."""
 
 _LETTERS = {"E": "ERROR", "W": "WARNING", "I": "INFO", "F": "FATAL"}
-_INITIALS = "IWEDCF"
 _LEVELS = ("INFO", "WARN", "ERROR", "DEBUG", "CRITICAL", "FATAL")
 
 
@@ -107,9 +104,8 @@ def unwrap(line: str) -> tuple[str, str, str]:
     text = line
     if "[" in text and "m" in text and ("\x1b" in text or "[0" in text or "[1" in text or "[3" in text):
         text = _COLOUR.sub("", text)
-    process, level, text = _split_logger_prefix(text)
-    rule = None
-    for _ in range(MAX_WRAPPINGS - bool(process) - bool(level)):
+    process, level, rule = "", "", None
+    for _ in range(MAX_WRAPPINGS):
         head = text[:1] if text[:1] > " " else text.lstrip(" \t\xa0")[:1]
         before, rule = rule, _rule_for(head, text, level) if head else None
         if rule is None and before is _OUTER and not level:
@@ -125,38 +121,6 @@ def unwrap(line: str) -> tuple[str, str, str]:
         elif rule is _LETTERED:
             level = level or _LETTERS[found.group(1)]
     return text.removesuffix("^M").removesuffix("\\n"), process, level
-
-
-def _split_logger_prefix(text: str) -> tuple[str, str, str]:
-    """Split off process and level of vLLM's own logger; return them with the rest of the line.
-
-    Neither pattern looks beyond the space after its bracket, so results are cached by prefix: all lines of a
-    traceback have the same one.
-    """
-    process = level = ""
-    if text[:1] == "(":
-        end = text.find(") ", 0, MAX_PREFIX_CHARS) + 2
-        process = _process_in(text[:end])
-        text = text[end:] if process else text
-    if text[:1] in _INITIALS:
-        end = text.find("] ", 0, MAX_PREFIX_CHARS) + 2
-        level = _level_in(text[:end])
-        text = text[end:] if level else text
-    return process, level, text
-
-
-@lru_cache(maxsize=256)
-def _process_in(prefix: str) -> str:
-    """Return the process if a prefix is only its bracket and a space; else ""."""
-    found = _PROCESS.match(prefix)
-    return _process_of(found) if found and found.end() == len(prefix) else ""
-
-
-@lru_cache(maxsize=256)
-def _level_in(prefix: str) -> str:
-    """Return the level if a prefix is only level, date, `[file:line]` and a space; else ""."""
-    found = _LEVEL.match(prefix)
-    return found.group(1) if found and found.end() == len(prefix) else ""
 
 
 def _rule_for(head: str, text: str, level: str) -> Any:

@@ -33,13 +33,6 @@ _FENCE = pattern(r"^[ \t>]*(?:```+|~~~+)[ \t]*([\w+.-]*)")
 _HEADING = pattern(r"^[ \t]{0,3}#{1,6}[ \t]+(\S.*?)[ \t#]*$")
 _BOLD_HEADING = pattern(r"^[ \t]{0,3}(?:\*\*|__)([^*_]{2,80})(?:\*\*|__)[ \t]*:?[ \t]*$")
 _SUMMARY = pattern(r"<summary>\s*(.{1,120}?)\s*</summary>", ignore_case=True)
-_HEADING_MARKS = (
-    (_HEADING, "#"),
-    (_BOLD_HEADING, "**"),
-    (_BOLD_HEADING, "__"),
-    (_SUMMARY, "summary>"),
-    (_SUMMARY, "SUMMARY>"),
-)
 _LEADING_SIGNS = pattern(r"^[^\p{L}\p{N}]+")
 _OUTPUT = pattern(
     r"^(?:"
@@ -243,11 +236,8 @@ def _blocks(source: str, text: str, offset: int) -> Iterator[Block]:
         if title:
             heading = title
         if current is None or current.kind != kind or kind == "heading":
-            if current is not None and _continues_output(current, line.text, kind):
-                kind = "code"
-            else:
-                yield from _close(source, text, offset, current)
-                current = _Open(kind, [], heading, "")
+            yield from _close(source, text, offset, current)
+            current = _Open(kind, [], heading, "")
         current.lines.append(line)
         if fence and line.text.rstrip().endswith(fence) and marks_left % 2 == 0:
             fence = ""
@@ -298,25 +288,14 @@ def _kind_of(line: str, in_fence: bool) -> tuple[Kind, str]:
 
 
 def _title_of(line: str) -> str:
-    """Return the title if a short line is a heading; marks are checked first, as patterns are slower."""
-    for rule, mark in _HEADING_MARKS:
-        if mark in line and (found := rule.search(line)):
+    """Return the title if a short line is a heading."""
+    for rule in (_HEADING, _BOLD_HEADING, _SUMMARY):
+        if found := rule.search(line):
             return str(found.group(1))
     bare = line.strip(" \t:")
     if bare and not bare[0].isalnum():
         bare = _LEADING_SIGNS.sub("", bare).strip()
     return bare if bare.lower() in FORM_HEADINGS else ""
-
-
-def _continues_output(current: _Open, line: str, kind: Kind) -> bool:
-    """True if an indented line continues the unfenced program output above it."""
-    return (
-        current.kind == "code"
-        and kind == "prose"
-        and not current.language
-        and line.startswith(("  ", "\t"))
-        and bool(line.strip())
-    )
 
 
 def _close(source: str, text: str, offset: int, block: _Open | None) -> Iterable[Block]:
