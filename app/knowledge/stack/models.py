@@ -27,13 +27,11 @@ _POINT = re.compile(r"(?<=[a-z]\d)_+(?=\d)")
 """A point in a generation, as model types and ModelScope's folders write it: `qwen3_5`, `Qwen2___5`."""
 
 
-def model_signs(
-    stack: Stack, case: FailureCase, *, is_software: bool, is_of_hardware: bool
-) -> Iterator[Sign]:
+def model_signs(stack: Stack, case: FailureCase, *, is_software: bool) -> Iterator[Sign]:
     """Compare the model in the title, or else in the report, with the stack's.
 
-    is_software: the failure depends neither on the model's size nor on its weights. Otherwise it is a slight
-    difference if the report tells of no such weights, or if it is not `is_of_hardware`.
+    is_software: the failure depends neither on the model's size nor on its weights. Otherwise other weights
+    differ, slightly if the report states none.
     """
     names = case.titled_models or case.facts.models
     title = plain_title(case.title)
@@ -56,7 +54,7 @@ def model_signs(
                 yield Sign("differs", words)
             weights = [found for found in map(_weights, theirs) if found]
             for words in _weights_difference(stack, weights):
-                yield Sign("differs", words, is_slight=not (is_of_hardware and weights))
+                yield Sign("differs", words, is_slight=not weights)
     elif case.titled_models:
         yield Sign("rules_out", f"its title names {names[0]}, not {stack.model}")
     elif names:

@@ -179,7 +179,7 @@ def _signs(stack: Stack, case: FailureCase) -> Iterator[Sign]:
         yield from _feature(stack, row, case)
     is_software = any(row.get("is_software") for row in features)
     is_of_hardware = not is_software and _depends_on_hardware(case)
-    yield from model_signs(stack, case, is_software=is_software, is_of_hardware=is_of_hardware)
+    yield from model_signs(stack, case, is_software=is_software)
     yield from _gpu(stack, case, is_of_hardware=is_of_hardware)
     if condition := _stated_condition("its title", _clauses(case.title), features):
         yield Sign("differs", condition)

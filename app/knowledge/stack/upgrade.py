@@ -53,7 +53,7 @@ CANDIDATES_MAX = 12
 """Maximum number of releases checked for the newest one without a known break."""
 _NO_START = pattern(
     r"(?i)启动.{0,40}(?:失败|崩溃)|部署.{0,40}失败"
-    r"|EngineCore failed to start|engine core initialization failed|engine initialization"
+    r"|EngineCore failed to start|engine core initialization failed|engine initialization|\bready timeout"
     r"|does not recogni[sz]e this architecture|has model type|no module or parameter named"
     r"|\bfail\w* to (?:load|start|deploy|launch|run|serve)|\bloading fail"
     r"|\b(?:unable|not able) to (?:run|load|start|serve)|\bcan(?:not|'t| not) (?:run|load|start|serve|deploy)"
