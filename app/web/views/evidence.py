@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import nh3
 from markdown_it import MarkdownIt
-from markdown_it.renderer import RendererProtocol
-from markdown_it.token import Token
-from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup, escape
 
 from app.extract.facts import Evidence
@@ -185,7 +182,7 @@ def render_markdown(text: str) -> Markup:
         return Markup('<pre class="orig">{}</pre>').format(text[:TEXT_LIMIT])
     return Markup(
         nh3.clean(
-            _markdown().render(text),
+            _to_html(text),
             tags=_WORDS | _BLOCKS | _TABLES,
             attributes={"a": {"href"}, "ol": {"start"}, "*": set()},
             attribute_filter=_absolute_only,
@@ -201,29 +198,21 @@ def _absolute_only(_tag: str, name: str, value: str) -> str | None:
 
 
 @lru_cache(maxsize=1)
-def _markdown() -> MarkdownIt:
-    """Return a CommonMark parser with tables, without raw HTML; headings are two levels lower."""
-    markdown = MarkdownIt("commonmark", {"html": False, "maxNesting": 12}).enable(["table", "strikethrough"])
-    markdown.add_render_rule("image", _image_as_link)
-    markdown.add_render_rule("heading_open", _lower_heading)
-    markdown.add_render_rule("heading_close", _lower_heading)
-    return markdown
+def _parser() -> MarkdownIt:
+    """Return a CommonMark parser with tables, without raw HTML."""
+    return MarkdownIt("commonmark", {"html": False, "maxNesting": 12}).enable(["table", "strikethrough"])
 
 
-def _image_as_link(
-    _renderer: RendererProtocol, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
-) -> str:
-    token = tokens[index]
-    return str(
-        Markup('<a href="{}">Image: {}</a>').format(
-            str(token.attrGet("src") or ""), token.content or "without a name"
-        )
-    )
-
-
-def _lower_heading(
-    _renderer: RendererProtocol, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
-) -> str:
-    token = tokens[index]
-    level = min(6, int(token.tag[1]) + 2)
-    return f"<h{level}>" if token.nesting > 0 else f"</h{level}>"
+def _to_html(text: str) -> str:
+    """Render Markdown with headings two levels lower and images as links."""
+    parser = _parser()
+    tokens = parser.parse(text)
+    for token in tokens:
+        if token.type.startswith("heading_"):
+            token.tag = f"h{min(6, int(token.tag[1]) + 2)}"
+        for child in token.children or ():
+            if child.type == "image":
+                link = Markup('<a href="{}">Image: {}</a>')
+                child.type = "html_inline"
+                child.content = link.format(child.attrGet("src") or "", child.content or "without a name")
+    return str(parser.renderer.render(tokens, parser.options, {}))
