@@ -286,7 +286,9 @@ _MAIL = """<!doctype html>
 <title>{title}</title>
 </head>
 <body>
-{body}</body>
+<font face="Helvetica, Arial, sans-serif">
+{body}</font>
+</body>
 </html>
 """
 
