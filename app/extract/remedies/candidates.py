@@ -15,14 +15,12 @@ from app.extract.remedies.changes import (
     MAX_ACTION_CHARS,
     ChangeSpan,
     Clause,
-    find_names,
     find_phrase,
     grammar,
     plain_words,
     setting_of,
     shape_of,
     trimmed,
-    with_alternatives,
     words_span,
 )
 from app.extract.remedies.cues import find_cues
@@ -80,19 +78,19 @@ def find_candidates(
     """Yield every change that a clause may report as helpful.
 
     Args:
-        previous: the preceding sentence; "when I remove it" refers to a setting named there.
+        previous: the preceding sentence; what is told after a failure is likelier its remedy.
     """
     if previous is not None and previous.source != sentence.source:
         previous = None
     after = ("after:failure",) if previous and grammar("around_failure").search(previous.text) else ()
     for rule, span in find_cues(clause):
         if not _is_false_cue(clause, rule, span[1]):
-            for candidate in _candidates_of_cue(sentence, clause, previous, rule, span):
+            for candidate in _candidates_of_cue(sentence, clause, rule, span):
                 yield replace(candidate, features=(*candidate.features, *after))
 
 
 def _candidates_of_cue(
-    sentence: Sentence, clause: Clause, previous: Sentence | None, rule: Rule, span: tuple[int, int]
+    sentence: Sentence, clause: Clause, rule: Rule, span: tuple[int, int]
 ) -> Iterator[CandidateRemedy]:
     places: list[tuple[str, _NearCue]] = []
     if rule["side"] != "left":
@@ -102,8 +100,6 @@ def _candidates_of_cue(
     for where, near in places:
         if near.shape not in _UNFIT[rule["demand"]] and _is_possible(clause, near, span):
             yield _candidate(sentence, clause, rule, where, near, span)
-    if previous is not None:
-        yield from _anaphors(clause, previous, rule, span)
 
 
 def _is_false_cue(clause: Clause, rule: Rule, end: int) -> bool:
@@ -123,7 +119,7 @@ def _is_possible(clause: Clause, near: _NearCue, span: tuple[int, int]) -> bool:
     """False if the change is blamed, a failure stands between it and the cue, or it is a version in use."""
     change, text, low = near.change, clause.text, clause.low
     action, before = text[change.start : change.end], text[: change.start]
-    if any(grammar(name).search(action) for name in ("itself", "pointing")):
+    if any(grammar(name).search(action) for name in ("itself", "pointing", "anaphor")):
         return False
     is_past = low.startswith("used to", change.start) or low.endswith(_ONCE, 0, change.start)
     if is_past or (near.shape != "phrase" and _is_version_run(clause, change)):
@@ -222,7 +218,7 @@ def _in_range(clause: Clause, start: int, end: int, link: str) -> Iterator[_Near
     words_end = start + 1 + stop.start() if stop else end
     strong = [change for change in clause.changes if start <= change.start and change.end <= end]
     if strong and strong[0].start < words_end + 3:
-        yield _NearCue(with_alternatives(clause, strong), "strong", link)
+        yield _NearCue(strong[0], "strong", link)
         return
     for shape, rule in _SHAPES:
         if match := rule.search(text[start : min(end, words_end)]):
@@ -243,20 +239,6 @@ def _action_or_words(
         yield _NearCue(setting_of(clause, phrase), "deed", link)
     elif (plain := plain_words(clause, start, end)) is not None:
         yield _NearCue(plain, shape_of(clause, plain), link)
-
-
-def _anaphors(
-    clause: Clause, previous: Sentence, rule: Rule, span: tuple[int, int]
-) -> Iterator[CandidateRemedy]:
-    """Resolve a pronoun to a setting in the previous sentence: "when I remove it, the error is gone"."""
-    for link in list(_LINK_LEFT.finditer(clause.text[: span[0]]))[:MAX_LINKS]:
-        stop = clause.text.find(",", link.end(), span[0])
-        if stop > 0 and grammar("anaphor").search(clause.text[link.end() : stop]):
-            names = [c for c in find_names(previous.text, previous.low) if c.kind in ("flag", "env")]
-            if names:
-                whole = Clause(previous.text, previous.low, 0, ())
-                yield _candidate(previous, whole, rule, "left", _NearCue(names[-1], "anaphor", "when"), span)
-            return
 
 
 def _candidate(

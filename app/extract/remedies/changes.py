@@ -31,7 +31,6 @@ _NO_CONTRAST: tuple[str, ...] = tuple(_LIST["no_contrast"])
 _SWITCH_STARTS: tuple[str, ...] = tuple(_LIST["switch_starts"])
 _SWITCHES = frozenset(load("commands")["switches"]["names"])
 _AND = frozenset({",", "and", "+", "plus", ", and", "&", "with", "together with", "和", "、"})
-_OR = ("or", "或", "或者", "or by")
 _TRAILING_PUNCTUATION = " .,;:`*\"'。，\n\r\t"
 _LEADING_PUNCTUATION = " .,;:`*\"'\n\t-•"
 _FLAG_START = pattern(r"^--?[A-Za-z]")
@@ -203,16 +202,6 @@ def setting_of(clause: Clause, phrase: ChangeSpan) -> ChangeSpan:
     """Reduce a phrase to its only setting, if it has one: "adding --enforce-eager" to the flag."""
     inside = [c for c in clause.changes if phrase.start <= c.start and c.end <= phrase.end + 2]
     return inside[0] if len(inside) == 1 and inside[0].rule != "thing.env_name" else phrase
-
-
-def with_alternatives(clause: Clause, changes: list[ChangeSpan]) -> ChangeSpan:
-    """Return the first change, extended by those joined to it with "or"."""
-    first = changes[0]
-    for change in changes[1:]:
-        if clause.low[first.end : change.start].strip(" `,\"'*()") not in _OR:
-            break
-        first = replace(first, end=change.end)
-    return first
 
 
 def _with_negator(low: str, span: ChangeSpan) -> ChangeSpan:

@@ -56,8 +56,6 @@ def with_polarity(sentence: Sentence, item: RemedyStatement) -> RemedyStatement 
     hangs only with --x" asks to leave it out; "when I set --x, it hangs" and "it also hangs without --x" are
     none. In "--x fixes it I also tried --y it did not" the failed attempt is not "--x".
     """
-    if item.source != sentence.source or not sentence.start <= item.start < sentence.end:
-        return item
     start, end = item.start - sentence.start, item.end - sentence.start
     if item.outcome == "fails":
         cues = find_cues(clause_of(sentence, end))

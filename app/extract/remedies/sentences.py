@@ -71,7 +71,7 @@ def read_remedies(sentence: Sentence, previous: Sentence | None = None) -> tuple
 
     Args:
         sentence: the sentence to read.
-        previous: the preceding sentence of the same source, which "it did not help" refers to.
+        previous: the preceding sentence of the same source, which may tell the failure.
     """
     if not is_readable(sentence):
         return ()

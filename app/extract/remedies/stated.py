@@ -74,8 +74,7 @@ _OUTCOMES: dict[str, Outcome] = {
 def find_stated(document: Document, sentences: Sequence[Sentence], at: int) -> tuple[RemedyStatement, ...]:
     """Return the remedies stated in one of a document's sentences.
 
-    Grammar readings that are Chinese or refer to the previous sentence ("when I remove it, …") are kept as
-    is, because the labelled sentences are English.
+    Grammar readings that are Chinese are kept as is, because the labelled sentences are English.
     """
     sentence, previous = sentences[at], sentences[at - 1] if at else None
     read = read_remedies(sentence, previous)
@@ -107,7 +106,7 @@ def _least(sentence: Sentence, item: Statement, read: Sequence[RemedyStatement])
 
 def _balanced(sentence: Sentence, item: RemedyStatement) -> RemedyStatement:
     """Complete or cut a span with one backtick; a new sentence after the closing one is not part of it."""
-    if not _is_in(sentence, item) or item.action.count("`") % 2 == 0:
+    if item.action.count("`") % 2 == 0:
         return item
     text, start, end = sentence.text, item.start - sentence.start, item.end - sentence.start
     if text.count("`", 0, start) % 2:
@@ -134,7 +133,7 @@ def _kept_reading(
     """
     if not _is_failure(item.outcome):
         is_sure = _is_plain(item) or (item.chance >= SURE_READING and hope >= MIN_HOPE and not stated)
-        if is_sure or not _is_in(sentence, item):
+        if is_sure:
             return replace(item, chance=_measured(item))
     is_believed = bool(stated) and _is_failure(item.outcome) == _is_failure(stated[0].outcome)
     is_joined = is_believed and _is_adjacent(sentence, item, stated)
@@ -182,15 +181,10 @@ def remedy_hints(sentence: Sentence, read: Sequence[RemedyStatement]) -> tuple[H
 
 def _remedies_as_hints(sentence: Sentence, read: Sequence[RemedyStatement]) -> Iterator[Hint]:
     for item in read:
-        if _is_in(sentence, item):
-            place = item.start - sentence.start, item.end - sentence.start
-            yield Hint(*place, item.outcome)
-            yield Hint(*place, f"{item.rule}:{item.outcome}")
-            yield Hint(*place, f"{item.outcome}:{round(item.chance * 5)}")
-
-
-def _is_in(sentence: Sentence, item: RemedyStatement) -> bool:
-    return item.source == sentence.source and sentence.start <= item.start < sentence.end
+        place = item.start - sentence.start, item.end - sentence.start
+        yield Hint(*place, item.outcome)
+        yield Hint(*place, f"{item.rule}:{item.outcome}")
+        yield Hint(*place, f"{item.outcome}:{round(item.chance * 5)}")
 
 
 def _cues_as_hints(sentence: Sentence) -> Iterator[Hint]:

@@ -48,10 +48,6 @@ def told(body: str, *comments: str, title: str = "EngineCore stops at startup") 
             "This was resolved by modifying the `is_neuron()` check in `setup.py`.",
             "modifying the `is_neuron()` check",
         ),
-        (
-            "I use --num-scheduler-steps here. When I remove it, I no longer have the same error.",
-            "--num-scheduler-steps",
-        ),
         ("A clean reinstall fixed everything.", "clean reinstall"),
         ("For now I pinned numpy to 1.26.4.", "pinned numpy to 1.26.4"),
         ("把 dtype 改成 float16 就正常了。", "dtype 改成 float16"),
@@ -307,6 +303,7 @@ def test_other_ways_of_telling_a_cure(said: str, action: str) -> None:
         "I used to run the image of the vendor and it was working fine up to 0.7.3.",
         "Long context under expert parallelism: fine on 0.9, dies on 0.10.",
         "We ended the test by removing it.",
+        "I use --num-scheduler-steps here. When I remove it, I no longer have the same error.",
     ],
 )
 def test_words_that_name_no_change_are_no_remedy(said: str) -> None:
