@@ -58,7 +58,7 @@ EQUAL_FROM = 0.995
 LOG_FROM = 0.3
 """Similarity of messages from which on a pair counts as similar in its logs."""
 
-RULES = "3"
+RULES = "4"
 """Changed with the rules of this package and of `generic.toml`, together with the reader's `RULES_VERSION`:
 then stored issues are read again, and their links made again."""
 
