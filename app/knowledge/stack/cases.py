@@ -27,8 +27,6 @@ from app.store.github.issues import find_heads, find_issues, find_repository
 from app.store.records import IssueRecord
 from app.store.session import Store
 
-BRANCH_CUT = timedelta(days=14)
-"""A release is prepared for at most this long: what was reported before is in it."""
 STALE_AFTER = timedelta(days=120)
 """vLLM's robot marks an issue as stale after 90 days without a word, and closes it 30 days later."""
 ROBOTS_COMMENTS = 2
@@ -64,7 +62,6 @@ def cases_of(session: Session, repo_id: int, repo: str, facts: Mapping[int, Fact
     tags = ((one.published_at, ordered(one.tag)) for one in release_dates(session, repo_id, full=True))
     dated = sorted((at, found) for at, found in tags if found)
     releases = [(at, str(found)) for at, found in dated]
-    minors = [(at, str(found)) for at, found in dated if not found.micro]
     released = {str(found): at for at, found in dated}
     reported = {head.number: released.get(facts[head.number].versions.get("vllm") or "") for head in failures}
     patches = {str(found): _patches_of(found, at, dated) for at, found in dated}
@@ -88,22 +85,12 @@ def cases_of(session: Session, repo_id: int, repo: str, facts: Mapping[int, Fact
                     )
                 ),
                 titled_models=_named(head.title, titled[head.number, "models"], facts[head.number].models),
-                reported_before=_next_release(minors, head.created_at),
-                newest_then=_newest_release(releases, head.created_at),
                 unresolved_until=_newest_release(releases, _stale_at(head, reported.get(head.number))),
                 patches=patches.get(facts[head.number].versions.get("vllm") or "", ()),
             ),
         )
         for head in failures
     }
-
-
-def _next_release(minors: Sequence[tuple[datetime, str]], reported_at: datetime | None) -> str | None:
-    """Return the first minor release that was not yet prepared at this time, or None."""
-    if reported_at is None:
-        return None
-    at = bisect_right(minors, reported_at + BRANCH_CUT, key=itemgetter(0))
-    return minors[at][1] if at < len(minors) else None
 
 
 def _stale_at(head: IssueRecord, released_at: datetime | None) -> datetime | None:
@@ -155,7 +142,7 @@ def relate_texts(
     found: Mapping[int, Relation],
 ) -> dict[int, Relation]:
     """Return the relations in `found` with what the texts of those reports tell that may be the stack's."""
-    near = [number for number in cases if found[number].is_near or found[number].is_general]
+    near = [number for number in cases if found[number].is_near]
     return {
         issue.number: relate_text(stack, cases[issue.number].case, issue.body, found[issue.number])
         for issue in find_issues(session, repo_id, near)

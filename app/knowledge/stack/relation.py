@@ -353,6 +353,8 @@ def _stated_condition(
 
 def _differences_of_text(stack: Stack, case: FailureCase, text: str) -> Iterator[Sign]:
     """Yield the differences between the run that a report's text tells of and the stack."""
+    if not text.strip():
+        yield Sign("differs", "it has no text: what it takes is not known")
     features = _features(case)
     tried = " ".join(item.action for item in case.facts.workarounds)
     settings = [(name, value) for name, value in settings_of_run(text) if name not in tried]

@@ -25,9 +25,8 @@ class Affects(Frozen):
 class FailureCase:
     """The known data on one failure.
 
-    `titled_*`: GPUs and models named in its title. `reported_before`: the minor release after the report;
-    `newest_then`: the newest release when it was reported. `patches`: releases that only mend a few things in
-    the reported one. `unresolved_until`: the newest release that came before a robot could have closed it.
+    `titled_*`: GPUs and models named in its title. `patches`: releases that only mend a few things in the
+    reported one. `unresolved_until`: the newest release that came before a robot could have closed it.
     """
 
     facts: Facts
@@ -37,8 +36,6 @@ class FailureCase:
     labels: tuple[str, ...] = ()
     titled_gpus: tuple[str, ...] = ()
     titled_models: tuple[str, ...] = ()
-    reported_before: str | None = None
-    newest_then: str | None = None
     patches: tuple[str, ...] = ()
     unresolved_until: str | None = None
 
@@ -96,11 +93,6 @@ class Relation:
     def is_near(self) -> bool:
         """True if it may be the stack's: something specific agrees, and little differs."""
         return self.ruled_out is None and self.is_specific and len(self.differs) <= DIFFERENCES_MAX
-
-    @property
-    def is_general(self) -> bool:
-        """True if the report names no condition: nothing agrees in particular, and nothing differs."""
-        return self.ruled_out is None and not self.is_specific and not self.differs
 
     @property
     def reason(self) -> str:

@@ -75,8 +75,6 @@ def _by_reports(version: str, case: FailureCase, released_in: str | None) -> Ite
     stated, span = _reported(case), case.facts.regression
     reported = ordered(stated)
     if reported is None or (span is not None and is_same(span.last_working, stated)):
-        if span is None:
-            yield from _by_date(version, case, released_in)
         yield Standing("unknown", "the report names no release")
     if is_before(version, stated):
         yield Standing("unknown", f"it is reported on {reported}; whether {version} has it is not known")
@@ -97,17 +95,6 @@ def _by_reports(version: str, case: FailureCase, released_in: str | None) -> Ite
     if _persists(case, stated, version):
         yield Standing("yes", f"it is reported on {reported} and {_unresolved(case)}")
     yield Standing("unknown", f"it is reported on {reported}, long before {version}")
-
-
-def _by_date(version: str, case: FailureCase, released_in: str | None) -> Iterator[Standing]:
-    """Yield an answer for a report that names no release: the next release still has what it reports."""
-    later = case.reported_before
-    if later is None or is_before(version, later) or not _is_in_reach(later, version, OPEN_MINORS):
-        return
-    if released_in:
-        yield Standing("yes", f"it was reported before {later} was released, and is fixed in {released_in}")
-    elif _persists(case, later, version):
-        yield Standing("yes", f"it was reported before {later} was released, and is {_unresolved(case)}")
 
 
 def _reported(case: FailureCase) -> str | None:

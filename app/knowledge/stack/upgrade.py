@@ -16,7 +16,7 @@ from app.errors import InputError, VersionOrderError
 from app.extract.facts import Facts, FailureKind, Frozen
 from app.extract.redact import mask_secrets
 from app.extract.rules.patterns import pattern
-from app.extract.versions import is_before, is_same, ordered, plain_version
+from app.extract.versions import is_before, ordered, plain_version
 from app.knowledge.fix.decide import seen_from
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import is_vllm
@@ -27,7 +27,6 @@ from app.knowledge.possible_versions import check_possible
 from app.knowledge.remedies import Remedy, remedies_of
 from app.knowledge.stack.failures import Failures, KnownFailure, load_failures
 from app.knowledge.stack.relation import generation_of
-from app.knowledge.stack.shapes import Fails
 from app.knowledge.stack.stack import Stack
 from app.knowledge.stack.standing import line_of
 from app.match.search.agreement import model_family
@@ -236,7 +235,7 @@ def _grouped_by_list(
 def _list_of(item: KnownFailure, one: str, other: str) -> str | None:
     """Return the list of a failure, or None."""
     before, after = item.standings[one].answer, item.standings[other].answer
-    if item.relation and item.relation.answer != "yes" and not _is_everybodys(item, before, after):
+    if item.relation and item.relation.answer != "yes":
         return "unsure" if item.may_affect(other, since=one) else None
     if after == "yes":
         if before != "no" and item.relation and _keeps_from_starting(item):
@@ -247,13 +246,6 @@ def _list_of(item: KnownFailure, one: str, other: str) -> str | None:
     if before == "yes" and after == "no":
         return "fixed"
     return "unsure" if item.may_affect(other, since=one) else None
-
-
-def _is_everybodys(item: KnownFailure, before: Fails, after: Fails) -> bool:
-    """True for a failure without a condition that is known to begin, or to be fixed, between the versions."""
-    span, relation = item.stored.case.facts.regression, item.relation
-    begins = (before, after) == ("no", "yes") and span is not None and span.last_working is not None
-    return relation is not None and relation.is_general and (begins or (before, after) == ("yes", "no"))
 
 
 def _keeps_from_starting(item: KnownFailure) -> bool:
@@ -287,8 +279,6 @@ def _is_after(item: KnownFailure, version: str) -> bool:
     span, reported = case.facts.regression, case.facts.versions.get("vllm")
     if span is not None and span.first_failing:
         return is_before(version, span.first_failing)
-    if ordered(reported) is None:
-        return is_same(version, case.newest_then) or is_before(version, case.newest_then)
     return is_before(version, reported)
 
 

@@ -235,6 +235,13 @@ def test_the_run_of_the_report_must_be_one_like_it(text: str, reason: str | None
     assert found == before if reason is None else reason in found.reason
 
 
+def test_a_report_without_a_text_is_not_firmly_the_stack_s() -> None:
+    given = case("LoRA fails", models=ALIKE)
+    before = relate(mine(), given)
+    assert before.answer == "yes"
+    assert relate_text(mine(), given, " \n", before).answer == "unknown"
+
+
 def test_the_parser_of_the_report_s_run_decides_where_the_failure_is_of_tools() -> None:
     stack = mine("0.21.0~H100~Qwen/Qwen3-8B~--tool-call-parser hermes --enable-auto-tool-choice")
     given = case("Tool calls fail", models=("Qwen/Qwen3-8B",))
