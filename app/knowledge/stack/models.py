@@ -27,11 +27,13 @@ _POINT = re.compile(r"(?<=[a-z]\d)_+(?=\d)")
 """A point in a generation, as model types and ModelScope's folders write it: `qwen3_5`, `Qwen2___5`."""
 
 
-def model_signs(stack: Stack, case: FailureCase, *, is_software: bool) -> Iterator[Sign]:
+def model_signs(
+    stack: Stack, case: FailureCase, *, is_software: bool, is_of_hardware: bool
+) -> Iterator[Sign]:
     """Compare the model in the title, or else in the report, with the stack's.
 
     is_software: the failure depends neither on the model's size nor on its weights. Otherwise other weights
-    differ, slightly if the report states none.
+    differ; slightly if the report states none and the failure does not depend on the hardware.
     """
     names = case.titled_models or case.facts.models
     title = plain_title(case.title)
@@ -54,7 +56,7 @@ def model_signs(stack: Stack, case: FailureCase, *, is_software: bool) -> Iterat
                 yield Sign("differs", words)
             weights = [found for found in map(_weights, theirs) if found]
             for words in _weights_difference(stack, weights):
-                yield Sign("differs", words, is_slight=not weights)
+                yield Sign("differs", words, is_slight=not weights and not is_of_hardware)
     elif case.titled_models:
         yield Sign("rules_out", f"its title names {names[0]}, not {stack.model}")
     elif names:
@@ -65,6 +67,8 @@ def model_signs(stack: Stack, case: FailureCase, *, is_software: bool) -> Iterat
         and _same_number(title, stack.model)
     ):
         yield Sign("agrees", f"with {stack.line} models, as yours", is_specific=True)
+    elif not is_software:
+        yield Sign("differs", "it names no model")
 
 
 def plain_title(title: str) -> str:

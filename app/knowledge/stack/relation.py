@@ -70,7 +70,8 @@ _ARCHITECTURES: tuple[tuple[str, str, str], ...] = (
     (r"(?i)\bampere\b|\bsm[-_ ]?8[067]\b", "Ampere", ""),
     (r"(?i)\bada\b|\bsm[-_ ]?89\b", "Ada Lovelace", ""),
     (r"(?i)\bhopper\b|\bsm[-_ ]?90a?\b", "Hopper", ""),
-    (r"(?i)\bsm[-_ ]?10[03]a?\b|\bsm[-_ ]?10\.[03]", "Blackwell", "server"),
+    (r"(?i)\bsm[-_ ]?100a?\b|\bsm[-_ ]?10\.0", "Blackwell", "server"),
+    (r"(?i)\bsm[-_ ]?103a?\b|\bsm[-_ ]?10\.3", "Blackwell", "ultra"),
     (r"(?i)\bsm[-_ ]?120a?\b|\bsm[-_ ]?12\.0|rtx blackwell", "Blackwell", "workstation"),
     (r"(?i)\bsm[-_ ]?1(?:10|21)a?\b|\bsm[-_ ]?1(?:1\.0|2\.1)|jetson|\bthor\b|spark\b", "Blackwell", "edge"),
 )
@@ -86,7 +87,9 @@ _VENDORS = (
     (pattern(r"(?i)trn|inf\d|inferentia|trainium|neuron"), "Neuron"),
 )
 _WORKSTATION = pattern(r"(?i)RTX|GeForce|^A(?:2|10|10G|16|40)$")
-_EDGE = pattern(r"(?i)GB10|Thor|Spark|Jetson|Orin")
+_EDGE = pattern(r"(?i)GB10\b|Thor|Spark|Jetson|Orin")
+_ULTRA = pattern(r"(?i)B300")
+"""Blackwell cards with an instruction set of their own, `sm_103`."""
 _CHIPS = pattern(r"^MI ?(\d)(\d)\d|^RX ?(\d)\d{3}")
 """The digits of an AMD card that name its generation: MI355 has other limits than MI325."""
 _OPTION = pattern(r"(--[a-z][a-z_-]+[a-z])(?:[ =]([\w.]+))?")
@@ -132,7 +135,8 @@ _EXPLICIT_CONDITION = pattern(
 _SPARED = pattern(
     r"(?i)(?:not|n't|never) (?:occur|happen|appear|reproduc\w+|fail|affect|exist|present)\w*"
     r"(?: at all)? (?:with|on|for|in|using|when using) (?:the )?[`'\"]?([\w./-]+)"
-    r"|\b([\w./-]+)[`'\"]? (?:model )?(?:works|is working|runs) (?:fine|well|correctly|as expected|without)"
+    r"|\b([\w./-]+)[`'\"]? (?:model )?(?:works|is working|runs|loads|(?:deploys and )?serves)"
+    r" (?:fine|well|correctly|as expected|without)"
     r"|(?i)\bbut ([\w./-]+)(?: \d+B)? (?:does(?: not|n't)|works)\b"
 )
 """In a text: what the failure is said not to occur with."""
@@ -179,7 +183,7 @@ def _signs(stack: Stack, case: FailureCase) -> Iterator[Sign]:
         yield from _feature(stack, row, case)
     is_software = any(row.get("is_software") for row in features)
     is_of_hardware = not is_software and _depends_on_hardware(case)
-    yield from model_signs(stack, case, is_software=is_software)
+    yield from model_signs(stack, case, is_software=is_software, is_of_hardware=is_of_hardware)
     yield from _gpu(stack, case, is_of_hardware=is_of_hardware)
     if condition := _stated_condition("its title", _clauses(case.title), features):
         yield Sign("differs", condition)
@@ -236,7 +240,8 @@ def _titled_architecture(stack: Stack, case: FailureCase) -> Iterator[Sign]:
     """Rule out a stack whose architecture is none of those that the title names."""
     mine = generation_of(stack.gpu) if stack.gpu else None
     named = [_ARCHITECTURES[at][1:] for at in sorted(_TITLED_ARCHITECTURES.Match(case.title) or ())]
-    if mine and named and not any(name == mine[0] and chip in {"", mine[1]} for name, chip in named):
+    chips = {"", "ultra"} if _ULTRA.search(stack.gpu or "") else {"", mine[1]} if mine else set()
+    if mine and named and not any(name == mine[0] and chip in chips for name, chip in named):
         yield Sign("rules_out", f"its title names {' '.join(named[0]).strip()}; yours is {stack.gpu}")
 
 
@@ -260,8 +265,8 @@ def _gpu(stack: Stack, case: FailureCase, *, is_of_hardware: bool) -> Iterator[S
         yield Sign("agrees", f"on {same}, {stack.architecture} as yours")
     elif titled and not same:
         yield Sign("rules_out", f"its title names {titled[0]}; yours is {stack.gpu}")
-    elif is_of_hardware:
-        is_slight = same is not None and case.facts.failure_kind == "slowdown"
+    elif is_of_hardware or not same:
+        is_slight = not is_of_hardware or (same is not None and case.facts.failure_kind == "slowdown")
         yield Sign("differs", f"it was seen on {same or names[0]}, not on {stack.gpu}", is_slight=is_slight)
 
 

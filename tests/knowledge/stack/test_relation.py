@@ -27,7 +27,9 @@ def mine(text: str = MINE) -> Stack:
     ("given", "answer"),
     [
         (case(), "unknown"),
-        (case("LoRA fails"), "yes"),
+        (case("LoRA fails"), "unknown"),
+        (case("LoRA fails", models=ALIKE), "yes"),
+        (case("Tool calls fail on sm_103a", models=ALIKE), "no"),
         (case("LoRA fails", models=("meta-llama/Llama-3.1-8B",)), "unknown"),
         (case("Eagle3 speculative decoding fails"), "no"),
         (case("xgrammar gives broken JSON"), "unknown"),
@@ -197,12 +199,15 @@ def test_all_that_differs_is_named_beside_what_agrees() -> None:
     given = case("LoRA fails with structured output", models=ALIKE, gpus=("B200",), kind="crash")
     found = relate(mine(), given)
     assert found.agrees == ("of LoRA adapters, as yours", "with Qwen3-30B-A3B")
-    assert found.differs == ("it matters if your requests ask for structured outputs",)
+    assert found.differs == (
+        "it matters if your requests ask for structured outputs",
+        "it was seen on B200, not on H100",
+    )
     assert found.is_near
     read = relate_text(
         mine(), given, "vllm serve m --attention-backend FLASHINFER --load-format sharded_state", found
     )
-    assert len(read.differs) == 3
+    assert len(read.differs) == 4
     assert not read.is_near
 
 

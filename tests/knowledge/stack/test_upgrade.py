@@ -119,7 +119,8 @@ def test_with_a_stack_only_what_is_of_it_counts(stored: Store) -> None:
     stack = parse_stack("0.20.0~L40S~--enable-lora")
     found = compare_versions(stored, REPO, "0.20.0", "0.21.0", stack)
     assert {line.number: line.reason for line in found.breaks} == {
-        2: "It works in 0.20.0 and fails in 0.21.0; of LoRA adapters, as yours.",
+        2: "It works in 0.20.0 and fails in 0.21.0; of LoRA adapters, as yours. "
+        "Not known, or other: it was seen on H100, not on L40S.",
         4: "It is reported on 0.21.0; of LoRA adapters, as yours.",
     }
     unsure = "It is reported on 0.20.0 and open; of LoRA adapters, as yours."
