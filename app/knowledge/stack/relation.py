@@ -30,6 +30,7 @@ from app.knowledge.stack.features import (
 from app.knowledge.stack.models import is_very_model, model_signs, other_variant, plain_title
 from app.knowledge.stack.shapes import FailureCase, Relation, Sign
 from app.knowledge.stack.stack import Stack
+from app.match.pairs.features import VAGUE_AXES, axes_of
 from app.match.search.agreement import families_named
 
 TEXT_MAX = 40_000
@@ -184,7 +185,10 @@ def _signs(stack: Stack, case: FailureCase) -> Iterator[Sign]:
     is_software = any(row.get("is_software") for row in features)
     is_of_hardware = not is_software and _depends_on_hardware(case)
     yield from model_signs(stack, case, is_software=is_software, is_of_hardware=is_of_hardware)
-    yield from _gpu(stack, case, is_of_hardware=is_of_hardware)
+    yield from _gpu(stack, case, is_of_hardware=is_of_hardware, is_software=is_software)
+    names_card = bool(case.titled_gpus or case.facts.gpus)
+    if case.facts.error and not names_card and _names_many_failures(case.facts.error.line):
+        yield Sign("differs", "its error has many causes, and it names no card")
     if condition := _stated_condition("its title", _clauses(case.title), features):
         yield Sign("differs", condition)
 
@@ -245,8 +249,16 @@ def _titled_architecture(stack: Stack, case: FailureCase) -> Iterator[Sign]:
         yield Sign("rules_out", f"its title names {' '.join(named[0]).strip()}; yours is {stack.gpu}")
 
 
-def _gpu(stack: Stack, case: FailureCase, *, is_of_hardware: bool) -> Iterator[Sign]:
-    """Compare the GPU in the title, or else in the report, with the stack's."""
+@lru_cache(maxsize=8192)
+def _names_many_failures(error: str) -> bool:
+    return bool(axes_of(error) & VAGUE_AXES)
+
+
+def _gpu(stack: Stack, case: FailureCase, *, is_of_hardware: bool, is_software: bool) -> Iterator[Sign]:
+    """Compare the GPU in the title, or else in the report, with the stack's.
+
+    Another architecture is a slight difference if an error or the part at fault shows that it seldom decides.
+    """
     titled, names = case.titled_gpus, case.titled_gpus or case.facts.gpus
     if not names:
         return
@@ -266,7 +278,8 @@ def _gpu(stack: Stack, case: FailureCase, *, is_of_hardware: bool) -> Iterator[S
     elif titled and not same:
         yield Sign("rules_out", f"its title names {titled[0]}; yours is {stack.gpu}")
     elif is_of_hardware or not same:
-        is_slight = not is_of_hardware or (same is not None and case.facts.failure_kind == "slowdown")
+        is_of_code = not is_of_hardware and (is_software or case.facts.error is not None)
+        is_slight = is_of_code or (same is not None and case.facts.failure_kind == "slowdown")
         yield Sign("differs", f"it was seen on {same or names[0]}, not on {stack.gpu}", is_slight=is_slight)
 
 

@@ -75,6 +75,8 @@ _RENAMED = {"AcceleratorError": "RuntimeError", "CUDA error": "RuntimeError", "H
 """Older and newer names of the same error class."""
 SHARED_AXES = frozenset({"generic", "late", "test"})
 """Axes of lines that are not distinctive of one failure."""
+VAGUE_AXES = frozenset({"generic", "late"})
+"""Axes of words that unlike failures share whatever their model: conditions must agree, too."""
 MODEL = "model"
 """Axis of messages that every model's own code can fail with."""
 COMMON = "common"

@@ -6,7 +6,7 @@ same failure, and only if nothing contradicts it.
 """
 
 from app.extract.log.signature import mask
-from app.match.pairs.features import COMMON, MESSAGE, MODEL, TITLE, WORDS, Bag, PairFeatures
+from app.match.pairs.features import COMMON, MESSAGE, MODEL, TITLE, VAGUE_AXES, WORDS, Bag, PairFeatures
 from app.match.pairs.slots import differ_in_names, differ_in_words, differ_within
 
 CLAIM_LEAST = 0.75
@@ -29,7 +29,6 @@ MANY_RELEASES_DAYS = 180
 """Days after which the code behind a message is another one, unless model or feature are the same."""
 RELEASE_DAYS = 14
 """Days within which reports may be of one release: a fault in it reaches many models and set-ups at once."""
-_VAGUE = frozenset({"generic", "late"})
 
 
 def is_one_failure(one: PairFeatures, two: PairFeatures) -> bool:
@@ -88,7 +87,7 @@ def _lack_conditions(one: PairFeatures, two: PairFeatures) -> bool:
     is_elsewhere = are_disjoint(one.families, two.families) or not is_of_one_release
     if MODEL in axes and is_elsewhere and not same_family:
         return True
-    is_vague = bool(axes & _VAGUE)
+    is_vague = bool(axes & VAGUE_AXES)
     if not is_vague and (
         not _is_common(one, two) or is_of_one_release or similarity(one, two, WORDS, WORDS) >= TEXTS_AGREE
     ):
