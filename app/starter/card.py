@@ -151,6 +151,20 @@ class Card(Frozen):
         return f"https://github.com/{REPO}/issues/{self.number}"
 
 
+def read_card(path: Path) -> Card:
+    """Read a card.
+
+    Raises:
+        CardError: the file cannot be read, is not TOML, or does not have the format above.
+    """
+    try:
+        return parse_card(path.read_text(encoding="utf-8"), path.name)
+    except OSError as error:
+        raise CardError(f"{path.name}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise CardError(f"{path.name}: not UTF-8") from error
+
+
 def parse_card(text: str, name: str = "card") -> Card:
     """Parse a card from its file's text; `name` is used in error messages.
 
@@ -172,8 +186,7 @@ def read_cards(folder: Path) -> tuple[Card, ...]:
     Raises:
         CardError: a card is invalid, or two cards have the same number.
     """
-    texts = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.toml")}
-    cards = sorted((parse_card(text, name) for name, text in texts.items()), key=lambda card: card.number)
+    cards = sorted(map(read_card, folder.glob("*.toml")), key=lambda card: card.number)
     for one, next_one in pairwise(cards):
         if one.number == next_one.number:
             raise CardError(f"two starter cards have the number {one.number}")

@@ -22,6 +22,7 @@ from app.starter.card import (
     CardError,
     card_facts,
     parse_card,
+    read_card,
     read_cards,
     read_release_table,
 )
@@ -269,6 +270,18 @@ def test_a_faulty_card_is_named_with_its_fault(old: str, new: str, fault: str) -
     with pytest.raises(CardError, match=f"^own.toml: .*{re.escape(fault)}") as caught:
         parse_card(GOOD.replace(old, new, 1), "own.toml")
     assert "\n" not in caught.value.message
+
+
+def test_a_card_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CardError, match=r"^gone\.toml: "):
+        read_card(tmp_path / "gone.toml")
+
+
+def test_a_card_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "odd.toml").write_bytes(b"\xff\xfe\x00")
+
+    with pytest.raises(CardError, match=r"^odd\.toml: "):
+        read_card(tmp_path / "odd.toml")
 
 
 def test_cards_come_by_number(tmp_path: Path) -> None:
