@@ -212,7 +212,7 @@ def families(store: Store, repo: str, *, after: int = 0, limit: int = 50) -> Fam
         names = [name for name in sizes if name]
         listed = count_families(session, repo_id, names[after : after + limit])
     return FamilyPage(
-        items=tuple(Family(**dict(zip(Family.model_fields, row, strict=True))) for row in listed),
+        items=tuple(map(Family.based_on, listed)),
         total=len(names),
         reports=sum(sizes[name] for name in names),
         failures=sum(sizes.values()),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -18,12 +18,11 @@ RECENT = timedelta(days=28)
 
 _COMMENT = COMMENT.c
 _MEMBERS = "FROM cluster_member m JOIN issue i ON i.repo_id = m.repo_id AND i.number = m.number"
-_RECENT_COUNTS = """
-    count(*) FILTER (WHERE i.created_at > :recent) AS recent,
-    count(*) FILTER (WHERE i.created_at > :before AND NOT i.created_at > :recent) AS earlier
-"""
+_RECENT_COUNT = "count(*) FILTER (WHERE i.created_at > :recent) AS recent"
 _GROWTH = f"""
-    SELECT m.cluster_id, {_RECENT_COUNTS} FROM issue i CROSS JOIN cluster_member m
+    SELECT m.cluster_id, {_RECENT_COUNT},
+    count(*) FILTER (WHERE i.created_at > :before AND NOT i.created_at > :recent) AS earlier
+    FROM issue i CROSS JOIN cluster_member m
     WHERE {LISTED} AND i.created_at > :before AND m.repo_id = i.repo_id AND m.number = i.number
     GROUP BY m.cluster_id
 """
@@ -54,6 +53,18 @@ class ClusterCounts:
     text: str
     title: str
     size: int
+    open_count: int
+    first_seen: datetime | None
+    last_seen: datetime | None
+    recent: int
+
+
+class FamilyCounts(NamedTuple):
+    """A family with the counts and dates of its reports; `recent`: those of the recent period."""
+
+    text: str
+    reports: int
+    clusters: int
     open_count: int
     first_seen: datetime | None
     last_seen: datetime | None
@@ -119,12 +130,11 @@ def count_clusters(session: Session, repo_id: int, ids: Sequence[str]) -> dict[s
     if periods is None:
         return {}
     query = f"""
-        SELECT m.cluster_id, {_RECENT_COUNTS} {_MEMBERS}
+        SELECT m.cluster_id, {_RECENT_COUNT} {_MEMBERS}
         WHERE m.repo_id = :repo_id AND m.cluster_id IN :ids AND i.gone_at IS NULL GROUP BY m.cluster_id
     """
     bound: dict[str, Any] = {"repo_id": repo_id, "ids": list(ids)}
-    rows = sql_rows(session, query, **{**bound, **periods})
-    recent = {key: count for key, count, _ in rows}
+    recent: dict[str, int] = dict(sql_rows(session, query, recent=periods["recent"], **bound))
     query = """
         SELECT id, canonical, text, title, size, open_count, first_seen, last_seen FROM cluster
         WHERE repo_id = :repo_id AND id IN :ids
@@ -145,24 +155,20 @@ def family_sizes(session: Session, repo_id: int) -> dict[str | None, int]:
     return dict(sql_rows(session, query, repo_id=repo_id))
 
 
-def count_families(session: Session, repo_id: int, families: Sequence[str]) -> list[Any]:
-    """Count these families, largest first.
-
-    Returns:
-        (family, reports, clusters, open reports, first and last time, reports of the recent period) of each.
-    """
+def count_families(session: Session, repo_id: int, families: Sequence[str]) -> list[FamilyCounts]:
+    """Count these families, largest first."""
     periods = _periods(session, repo_id)
     if periods is None:
         return []
     query = f"""
         SELECT m.family, count(*) AS size, count(DISTINCT m.cluster_id),
         count(*) FILTER (WHERE i.state = 'open'), min(i.created_at) AS first, max(i.created_at) AS last,
-        {_RECENT_COUNTS}
+        {_RECENT_COUNT}
         {_MEMBERS} WHERE m.repo_id = :repo_id AND m.family IN :families AND i.gone_at IS NULL
         GROUP BY m.family ORDER BY size DESC, m.family
     """
-    bound: dict[str, Any] = {"repo_id": repo_id, "families": list(families), **periods}
-    return [row[:7] for row in sql_rows(session, query, times=("first", "last"), **bound)]
+    bound: dict[str, Any] = {"repo_id": repo_id, "families": list(families), "recent": periods["recent"]}
+    return list(map(FamilyCounts._make, sql_rows(session, query, times=("first", "last"), **bound)))
 
 
 def reports_beside(session: Session, repo_id: int, numbers: Sequence[int]) -> list[Any]:
