@@ -15,6 +15,7 @@ from app.extract.fields.gpu_names import find_mentions
 from app.extract.redact import mask_secrets
 from app.extract.versions import Version, ordered
 from app.knowledge.fix.state import fix_truths, is_vllm
+from app.knowledge.stack.models import last_part
 from app.knowledge.stack.relation import relate, relate_text
 from app.knowledge.stack.shapes import Affects, FailureCase, Relation, affects_of
 from app.knowledge.stack.stack import Stack
@@ -121,16 +122,12 @@ def _newest_release(releases: Sequence[tuple[datetime, str]], at: datetime | Non
     return releases[place - 1][1] if place else None
 
 
-def _last_part(name: str) -> str:
-    return name.rstrip("/").rpartition("/")[2]
-
-
 def _named(title: str, titled: Sequence[str], read: Sequence[str]) -> tuple[str, ...]:
     """Return the models named in a title, including known names from the rest of the report."""
-    words = frozenset(_BESIDE_NAMES.sub(" ", title.upper()).split())
+    words = frozenset(_BESIDE_NAMES.sub(" ", title.lower()).split())
     return (
         *titled,
-        *(name for name in read if name not in titled and words.issuperset(_last_part(name).upper().split())),
+        *(name for name in read if name not in titled and words.issuperset(last_part(name).split())),
     )
 
 

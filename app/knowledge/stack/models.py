@@ -129,8 +129,8 @@ def _is_same_model(one: str, other: str, *, any_size: bool = False) -> bool:
     any_size: a dense model and a mixture of experts may be the same.
     """
     one, other = _POINT.sub(".", one), _POINT.sub(".", other)
-    if model_family(one) != model_family(other) or families_named(_last_part(one)) != families_named(
-        _last_part(other)
+    if model_family(one) != model_family(other) or families_named(last_part(one)) != families_named(
+        last_part(other)
     ):
         return False
     lines = {model_line(one), model_line(other)}
@@ -151,24 +151,25 @@ def _is_same_model(one: str, other: str, *, any_size: bool = False) -> bool:
 def _same_number(one: str, other: str) -> bool:
     """True if two names do not state two generations or two months."""
     return all(
-        len({match[1] for name in (one, other) if (match := rule.search(_last_part(name)))}) < 2
+        len({match[1] for name in (one, other) if (match := rule.search(last_part(name)))}) < 2
         for rule in (_GENERATION, _MONTH)
     )
 
 
 def _size(name: str) -> str:
     """Return the size in a model's name (total size for a mixture of experts); "" if absent."""
-    found = _SIZE.search(_last_part(name))
+    found = _SIZE.search(last_part(name))
     return found[0].upper() if found else ""
 
 
 def _variants(name: str) -> frozenset[str]:
     return frozenset(
-        str(match[1] or match[2]).lower() for match in _VARIANT.finditer(_last_part(name).replace("_", "-"))
+        str(match[1] or match[2]).lower() for match in _VARIANT.finditer(last_part(name).replace("_", "-"))
     )
 
 
-def _last_part(model: str) -> str:
+def last_part(model: str) -> str:
+    """Return a model's name without its organisation or folder, in lower case."""
     return model.rstrip("/").rpartition("/")[2].lower()
 
 

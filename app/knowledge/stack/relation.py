@@ -182,8 +182,7 @@ def _signs(stack: Stack, case: FailureCase) -> Iterator[Sign]:
         yield from read(stack, case)
     for row in features:
         yield from _feature(stack, row, case)
-    is_software = any(row.get("is_software") for row in features)
-    is_of_hardware = not is_software and _depends_on_hardware(case)
+    is_software, is_of_hardware = _parts_at_fault(case, features)
     yield from model_signs(stack, case, is_software=is_software, is_of_hardware=is_of_hardware)
     yield from _gpu(stack, case, is_of_hardware=is_of_hardware, is_software=is_software)
     names_card = bool(case.titled_gpus or case.facts.gpus)
@@ -197,12 +196,14 @@ def _features(case: FailureCase) -> Sequence[Mapping[str, Any]]:
     return features_of(case.title, case.labels, case.facts.versions.get("vllm"))
 
 
-def _depends_on_hardware(case: FailureCase) -> bool:
-    """True if a failure may depend on the GPU."""
+def _parts_at_fault(case: FailureCase, features: Iterable[Mapping[str, Any]]) -> tuple[bool, bool]:
+    """Return whether a failure is of software alone (`is_software`), and whether it may depend on the GPU."""
     error, kind = case.facts.error, case.facts.failure_kind
+    if any(row.get("is_software") for row in features):
+        return True, False
     if kind in _HARDWARE_KINDS or _COMPUTATION.search(case.title):
-        return True
-    return error is not None and _KERNEL.search(f"{error.line} {error.frame}") is not None
+        return False, True
+    return False, error is not None and _KERNEL.search(f"{error.line} {error.frame}") is not None
 
 
 def _platform(stack: Stack, case: FailureCase) -> Iterator[Sign]:
@@ -377,8 +378,7 @@ def _differences_of_text(stack: Stack, case: FailureCase, text: str) -> Iterator
     tried = " ".join(item.action for item in case.facts.workarounds)
     settings = [(name, value) for name, value in settings_of_run(text) if name not in tried]
     known = [row["id"] for row in features]
-    is_software = any(row.get("is_software") for row in features)
-    is_of_hardware = not is_software and _depends_on_hardware(case)
+    _, is_of_hardware = _parts_at_fault(case, features)
     for row, verb in features_of_run(text, settings, known, case.facts.versions.get("vllm")):
         if has_feature(stack, row) is not True:
             words = row.get("doubt", f"the report {verb} {row['name']}: it matters if yours has that")
