@@ -41,7 +41,7 @@ def _name_one_failure(one: PairFeatures, two: PairFeatures) -> bool:
     both = one.specific & two.specific
     mine, theirs = one.said, two.said
     titles = similarity(one, two, TITLE, TITLE) if TITLE in both else 0.0
-    if differ_in_names(mine[TITLE], theirs[TITLE]) or differ_within(mine[TITLE], theirs[TITLE]):
+    if titles and (differ_in_names(mine[TITLE], theirs[TITLE]) or differ_within(mine[TITLE], theirs[TITLE])):
         titles = 0.0
     if MODEL in one.axes | two.axes and one.families.isdisjoint(two.families) and titles < TITLE_LEAST:
         return False
