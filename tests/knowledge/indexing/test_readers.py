@@ -57,6 +57,12 @@ def base(tmp_path: Path) -> Store:
     return store
 
 
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However an issue is read, its batch is the same: which of many equally similar ones it keeps depends on it."""
+    monkeypatch.setattr(batches, "BATCH", 5)
+
+
 @pytest.fixture
 def apart(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Has so many processes read from now on, however few issues there are."""
@@ -64,7 +70,6 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     def processes(count: int) -> None:
         monkeypatch.setattr(readers, "READ_APART_FROM", 1)
         monkeypatch.setattr(readers, "PART", 3)
-        monkeypatch.setattr(batches, "BATCH", 5)
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(count)), raising=False)
 
     return processes
