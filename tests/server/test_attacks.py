@@ -251,8 +251,8 @@ def test_others_are_served_during_an_attack(
     tmp_path: Path, attack: Callable[[Target, float], None], how: dict[str, Any]
 ) -> None:
     base = starter_settings(tmp_path).database_url
-    noticed = attacked(tmp_path, base, attack, for_s=FOR_S, **how)
-    assert noticed.faults() == [], str(noticed)
+    before, noticed = attacked(tmp_path, base, attack, for_s=FOR_S, **how)
+    assert noticed.faults(before) == [], str(noticed)
 
 
 def reports(target: Target, for_s: float) -> None:
@@ -271,7 +271,7 @@ def test_others_are_served_and_the_sync_has_its_hour_while_one_client_has_issues
 ) -> None:
     base = starter_settings(tmp_path).database_url
     with hourly_github(60) as (url, asked):
-        noticed = attacked(tmp_path, base, reports, for_s=FOR_S, TRIAGE_GITHUB_API_URL=url)
+        before, noticed = attacked(tmp_path, base, reports, for_s=FOR_S, TRIAGE_GITHUB_API_URL=url)
 
-    assert noticed.faults() == [], str(noticed)
+    assert noticed.faults(before) == [], str(noticed)
     assert 10 < len(asked) < 60 - KEPT_FOR_SYNC + 4
