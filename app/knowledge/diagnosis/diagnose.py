@@ -19,7 +19,7 @@ from app.extract.reader import LogReading, read_log, read_question
 from app.extract.redact import Redacted, masked_all, redact
 from app.knowledge.diagnosis.error_text import masked_part, quoted_line, whole_message, words_of_cause
 from app.knowledge.diagnosis.excerpts import issue_excerpt, log_excerpt
-from app.knowledge.diagnosis.explain import NOT_OF_VLLM, explain, why_not_same
+from app.knowledge.diagnosis.explain import NOT_OF_VLLM, explain, is_informative, why_not_same
 from app.knowledge.diagnosis.failures import (
     find_outcome,
     find_program,
@@ -331,6 +331,8 @@ def _find_matches(
 ) -> tuple[list[Scored], dict[Key, Facts]]:
     """Return the matches, best first, and the facts of their issues."""
     reading, query = asked.reading, asked.query
+    if not is_informative(reading.log):
+        return [], {}
     if query is None:
         heading = question_heading(reading.log, reading.surroundings)
         found = find_answers(session, reading.log, heading, repo_ids, exclude=exclude, vector=asked.vector)

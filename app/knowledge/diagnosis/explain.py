@@ -101,7 +101,7 @@ def explain(reading: LogReading, facts: Facts | None, candidate: Candidate) -> W
     if facts is not None:
         _compare(reading, facts, shared, differs)
     if not shared:
-        shared = [f"words {_quoted(text)}" for _, text, _ in candidate.shared if _is_informative(text)][:3]
+        shared = [f"words {_quoted(text)}" for _, text, _ in candidate.shared if is_informative(text)][:3]
     return Why(shared=tuple(shared[:MAX_PHRASES]), differs=tuple(differs[:MAX_PHRASES]))
 
 
@@ -118,7 +118,7 @@ def _shared_error(reading: LogReading, facts: Facts | None, candidate: Candidate
     phrases = []
     if cause and facts and facts.error and facts.error.type == cause.type and cause.type:
         phrases.append(f"error type {cause.type}")
-    terms = [(channel, text) for channel, text, _ in candidate.shared if _is_informative(text)]
+    terms = [(channel, text) for channel, text, _ in candidate.shared if is_informative(text)]
     errors = [text for channel, text in terms if channel == ERROR and not _PLACEHOLDER.search(text)]
     errors = [text for text in errors if not text.startswith("type:")]
     if errors:
@@ -129,10 +129,10 @@ def _shared_error(reading: LogReading, facts: Facts | None, candidate: Candidate
     return phrases
 
 
-def _is_informative(term: str) -> bool:
-    """True if a term has a word that is no number, stop word or shorter than three letters."""
+def is_informative(text: str) -> bool:
+    """True if a text has a word that is no number, stop word or shorter than three letters."""
     return any(
-        len(word) > 2 and not word.isdigit() and word not in STOP_WORDS for word in term.lower().split()
+        len(word) > 2 and not word.isdigit() and word not in STOP_WORDS for word in text.lower().split()
     )
 
 

@@ -31,6 +31,8 @@ _NAMES: dict[Program, str] = {"server": "Server", "engine": "Engine", "program":
 _WORD = re.compile(r"[a-z]{4,}")
 _KIND = re.compile(r"^([A-Z][a-z ]+) \([^()]*\):")
 """The name of a failure's kind, which gives way to a long message."""
+_OTHER_TITLE = re.compile(r"[?？]|(?i:\b(?:how (?:to|do|can)|tests?|CI)\b|\btest_\w)")
+"""The title of a question or of a test run, which says little of the failure in its text."""
 _LONG_NAME = re.compile(r"(\S{50})\S{30,}(\S{15})")
 """A path or value so long that it would crowd out the rest of the message."""
 
@@ -91,7 +93,7 @@ def headline(
     If no issue matches, the line also says that few or no issues are stored (`stored`), or how many reports
     share the error (`reports`).
     """
-    known = _verdict(verdict, matches, has_failure=bool(failure), is_question=is_question, repo=repo)
+    known = _verdict(verdict, matches, failure, is_question=is_question, repo=repo)
     if reports and verdict == "unknown":
         known = f"A common error: {reports:,} reports share it; none is known to be this very failure."
         if reports == 1:
@@ -122,16 +124,14 @@ def cut_at_word(text: str, length: int) -> str:
     return (cut[:at] if at > length // 2 else cut).rstrip(" ,;:(") + "…"
 
 
-def _verdict(
-    verdict: Band, matches: Sequence[Match], *, has_failure: bool, is_question: bool, repo: str
-) -> str:
+def _verdict(verdict: Band, matches: Sequence[Match], failure: str, *, is_question: bool, repo: str) -> str:
     """Return which issue this is, or why none is known."""
     if not matches or verdict == "unknown":
-        return _no_answer(has_failure=has_failure, is_question=is_question)
+        return _no_answer(has_failure=bool(failure), is_question=is_question)
     best = matches[0]
     name = issue_name(best.repo, best.number, repo)
     if verdict == "related":
-        shared = best.why.shared[0] if best.why.shared else "some of its words"
+        shared = best.why.shared[0].partition(": ")[0] if best.why.shared else "some of its words"
         if is_question:
             return f"By your words alone, closest is {name}, which shares {shared}. No log was read."
         return f"No known same failure; closest is {name}, which shares {shared}."
@@ -139,7 +139,15 @@ def _verdict(
     if is_question:
         return f"By your words, probably {name}: {title} No log was read."
     differs = f" It differs: {best.why.differs[0]}." if verdict == "likely" and best.why.differs else ""
-    return f"{'You hit' if verdict == 'same' else 'Probably'} {name}: {title}{differs}"
+    told = f": {title}" if _adds(title, failure) else "."
+    return f"{'You hit' if verdict == 'same' else 'Probably'} {name}{told}{differs}"
+
+
+def _adds(title: str, failure: str) -> bool:
+    """True if a title says something of a failure beyond the words that describe it already."""
+    words = set(_WORD.findall(title.lower()))
+    new = words - set(_WORD.findall(failure.lower()))
+    return not failure or (not _OTHER_TITLE.search(title) and len(new) * 2 > len(words))
 
 
 def _no_answer(*, has_failure: bool, is_question: bool) -> str:

@@ -30,11 +30,13 @@ class Cut:
     """A field that may be shortened from its end, to `keep` entries of a list or characters of a text.
 
     `graph.edges` is a list in an object. `matches.excerpt` is a field of a list's entries, emptied entry by
-    entry: it must be a list, a text, or a nullable object. An object is left out at once.
+    entry: it must be a list, a text, or a nullable object. An object is left out at once. Of a list, the
+    first entry that has the field `rather` takes the last place that stays if none before it has it.
     """
 
     field: str
     keep: int = 0
+    rather: str = ""
 
     def units(self, answer: Answer) -> int:
         """Return how many entries or characters there are to cut from."""
@@ -53,6 +55,8 @@ class Cut:
             ]
         else:
             after = {**before, inner: _first(before[inner], kept)} if inner else _first(before, kept)
+            if self.rather and after and not any(entry[self.rather] for entry in after):
+                after[-1] = next((entry for entry in before if entry[self.rather]), after[-1])
         counts = answer.get(TRUNCATED, {})
         if gone := _total(before, inner) - _total(after, inner):
             counts = {**counts, self.field: counts.get(self.field, 0) + gone}

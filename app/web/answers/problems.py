@@ -70,12 +70,18 @@ def _on_triage_error(request: Request, error: TriageError) -> Response:
 
 
 def _on_validation_error(request: Request, error: RequestValidationError) -> Response:
-    faults = field_faults(error.errors())
     if not is_json_route(request.url.path) and any(fault["loc"][0] == "path" for fault in error.errors()):
         return answer_problem(request, 404, _DETAILS[404])
+    problem = field_problem(error.errors())
+    return answer_problem(request, 422, problem.detail, kind=problem.type, faults=problem.errors)
+
+
+def field_problem(errors: Sequence[Any]) -> Problem:
+    """Return the problem that names the invalid fields of a request."""
+    faults = field_faults(errors)
     detail = "; ".join(f"{fault.field}: {fault.fault}" for fault in faults[:5])
     kind = _TYPE_PREFIX + "field"
-    return answer_problem(request, 422, f"{detail}.", kind=kind, faults=faults)
+    return Problem(type=kind, title=_title(422), status=422, detail=f"{detail}.", errors=faults)
 
 
 _VALUE = re.compile(r"'([^']+)'")

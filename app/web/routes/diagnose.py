@@ -32,8 +32,8 @@ from app.terminal.diagnosis import short_text
 from app.web.answers.context import RepoContext
 from app.web.answers.negotiate import VARY, ReplyDep, wants
 from app.web.answers.openapi import EXAMPLE_LOG, api_router, diagnose_body, json_body, markdown_too, problems
-from app.web.answers.problems import field_faults, problem_of
-from app.web.answers.schemas import DiagnoseBatch, DiagnoseOptions, DiagnoseRequest
+from app.web.answers.problems import field_faults, field_problem, problem_of
+from app.web.answers.schemas import BatchedLog, DiagnoseBatch, DiagnoseOptions, DiagnoseRequest, Problem
 from app.web.body import (
     JSON_TYPE,
     TEXT_TYPE,
@@ -392,15 +392,38 @@ async def diagnose_batch(
     The body is limited to 60 MiB, each log to 10 MiB. Each log counts as one request against the rate limit;
     if fewer requests remain, none is diagnosed.
     """
-    batch = await run_sync(lambda: validated(DiagnoseBatch, parse_body(body)))
-    await spend(request.scope, len(batch.logs) - 1)
+    logs = await run_sync(_read_batch, body)
+    await spend(request.scope, len(logs) - 1)
     as_it_is = {"Content-Encoding": "identity", "Cache-Control": "no-store"}  # gzip would buffer lines
-    return StreamingResponse(_batch_lines(batch, services, client), media_type=LINES_TYPE, headers=as_it_is)
+    return StreamingResponse(_batch_lines(logs, services, client), media_type=LINES_TYPE, headers=as_it_is)
 
 
-async def _batch_lines(batch: DiagnoseBatch, services: Services, client: str) -> AsyncIterator[str]:
-    while batch.logs:
-        asked = batch.logs.pop(0)
+def _read_batch(body: RawBody) -> list[BatchedLog | Problem]:
+    """Return each entry's request, or what is wrong with it; raises if nothing of the batch can be used."""
+    fields = parse_body(body)
+    try:
+        return list(validated(DiagnoseBatch, fields).logs)
+    except RequestValidationError as error:
+        faults = error.errors()
+        wrong = {fault["loc"][1] for fault in faults if len(fault["loc"]) > 1}
+        if any(len(fault["loc"]) == 1 for fault in faults) or len(wrong) == len(fields["logs"]):
+            raise
+    return [
+        field_problem([fault for fault in faults if fault["loc"][1] == at])
+        if at in wrong
+        else validated(BatchedLog, entry)
+        for at, entry in enumerate(fields["logs"])
+    ]
+
+
+async def _batch_lines(
+    logs: list[BatchedLog | Problem], services: Services, client: str
+) -> AsyncIterator[str]:
+    while logs:
+        asked = logs.pop(0)
+        if isinstance(asked, Problem):
+            yield asked.model_dump_json(exclude_none=True) + "\n"
+            continue
         try:
             log = await run_in_threadpool(cleaned, {"log": asked.log})
             found = await ask(asked.model_copy(update=log), services)

@@ -487,6 +487,17 @@ def test_a_question_is_answered_by_words_and_never_as_the_same_failure(base: Sto
     assert {match.band for match in found.matches} <= {"likely", "related"}
 
 
+@pytest.mark.parametrize("log", ["x", "...", "the 12 is"])
+def test_a_text_without_a_word_that_says_anything_has_no_matches_and_one_step_to_paste_the_log(
+    store: Store, keep: Keep, log: str
+) -> None:
+    keep(*(an_issue(number, title=f"x the 12 is {number}", body="x the 12 is") for number in range(1, 5)))
+    found = ask(store, log)
+
+    assert (found.verdict, found.matches) == ("unknown", ())
+    assert not any("root-cause line" in step.text for step in found.next_steps)
+
+
 def test_a_log_is_no_question(base: Store) -> None:
     assert not ask(base, REWRITTEN).is_question
 

@@ -51,7 +51,15 @@ def test_the_failure_is_what_became_of_the_program_and_its_cause(
     [
         ("same", [a_match()], "You hit #7: it fails."),
         ("same", [a_match("[Bug][ROCm]: it fails.")], "You hit #7: it fails."),
-        ("same", [a_match("[Bug]")], "You hit #7: [Bug]."),
+        ("same", [a_match("[Bug]")], "You hit #7."),
+        ("same", [a_match("how to set the port of the server?")], "You hit #7."),
+        ("same", [a_match("[CI Failure]: entrypoints/test_ports.py")], "You hit #7."),
+        ("same", [a_match(f"[Bug]: {BUSY} again")], "You hit #7."),
+        (
+            "related",
+            [a_match(shared=("the whole signature: OSError | Address already in use",))],
+            "No known same failure; closest is #7, which shares the whole signature.",
+        ),
         ("likely", [a_match()], "Probably #7: it fails."),
         (
             "likely",

@@ -262,10 +262,10 @@ def test_of_an_unknown_failure_the_cause_the_steps_and_the_draft_outlive_weak_ma
     [("Diagnosis", None), ("diagnose_log", {"verdict", "headline", "matches", "root_cause", "next_steps"})],
 )
 @pytest.mark.parametrize("verdict", ["related", "unknown"])
-def test_the_first_step_outlives_other_steps_and_matches(
+def test_the_step_with_a_command_outlives_other_steps_and_matches(
     name: str, fields: set[str] | None, verdict: str
 ) -> None:
-    steps = (NextStep(text="Try it", command="vllm serve X"), NextStep(text="The message itself says: look"))
+    steps = (NextStep(text="The message itself says: look"), NextStep(text="Try it", command="vllm serve X"))
     whole = UNKNOWN.model_copy(
         update={"verdict": verdict, "headline": "Stopped", "matches": MATCHES, "next_steps": steps}
     )

@@ -19,7 +19,7 @@ from app.config import LOG_LIMIT_BYTES, Settings
 from app.errors import NotFoundError, StoreError
 from app.extract.facts import ErrorLine, Evidence
 from app.knowledge.diagnosis import kept_logs
-from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
+from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine, NextStep
 from app.knowledge.freshness import Overview, RunView
 from app.knowledge.home import Home
 from app.knowledge.issue.relations import Graph
@@ -364,7 +364,7 @@ def test_a_question_is_said_to_be_answered_by_words(client: TestClient, room: Ro
     )
     page = diagnosed(client, log="gibberish output with fp8 kv cache")
 
-    assert "answered by its words alone" in page.text
+    assert "its words alone show which issues" in page.text
     assert "never that yours is the same failure" in page.text
     assert "not in the question" in page.text
     assert "not in the log" not in page.text
@@ -381,7 +381,7 @@ def test_matches_show_what_is_shared_and_what_differs(client: TestClient) -> Non
 
 
 def test_what_was_masked_is_told(client: TestClient) -> None:
-    assert "Masked in your log: 1 × hugging face token, 2 × ip address." in diagnosed(client).text
+    assert "Masked in your log: 1 × hugging face token, 2 × IP address." in diagnosed(client).text
 
 
 def test_the_answer_can_be_taken_away_without_scripts(client: TestClient) -> None:
@@ -421,6 +421,25 @@ def test_unknown_gives_numbered_next_steps_first(client: TestClient, room: Room)
     assert "not in the log" in page.text
     assert "Fix state" not in page.text
     assert "Masked in your log: nothing" in page.text
+
+
+def test_of_a_known_failure_steps_behind_the_second_are_folded(client: TestClient, room: Room) -> None:
+    steps = tuple(NextStep(text=f"Look at {n}") for n in "abcd")
+    room.diagnosis = room.diagnosis.model_copy(update={"next_steps": steps})
+    page = diagnosed(client).text
+
+    assert page.index("2. Look at b") < page.index("2 more steps") < page.index("3. Look at c")
+
+
+def test_where_a_related_failure_s_only_remedy_failed_no_one_was_helped(
+    client: TestClient, room: Room
+) -> None:
+    failed = tuple(item.model_copy(update={"outcome": "fails"}) for item in room.diagnosis.workarounds[:1])
+    room.diagnosis = room.diagnosis.model_copy(update={"verdict": "related", "workarounds": failed})
+    page = diagnosed(client).text
+
+    assert "No report of it names a remedy." in page
+    assert "Helped others" not in page
 
 
 def test_a_log_without_an_error_and_without_candidates_is_answered(client: TestClient, room: Room) -> None:
@@ -1192,6 +1211,14 @@ def test_a_batch_is_refused_whole_where_its_shape_is_wrong(client: TestClient, r
         assert client.post("/api/v1/diagnose/batch", json=body).status_code == 422
     assert client.post("/api/v1/diagnose/batch", content=LOG).status_code == 415
     assert not room.asked
+
+
+def test_an_entry_with_a_wrong_field_has_its_line_and_the_others_their_answers(client: TestClient) -> None:
+    answer = client.post("/api/v1/diagnose/batch", json={"logs": [{"log": LOG}, {"log": LOG, "modle": "x"}]})
+    lines = [json.loads(line) for line in answer.text.splitlines()]
+
+    assert (lines[0]["verdict"], lines[1]["status"]) == ("same", 422)
+    assert lines[1]["detail"] == "logs.1.modle: is no field of this body; the nearest is model."
 
 
 def test_a_log_with_a_version_that_is_none_has_its_line_and_the_others_their_answers(store: Store) -> None:
