@@ -51,10 +51,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 ON_POSTGRESQL_TOO = (
-    "tests/store/",
+    "tests/store/derived/",
+    "tests/store/engine/",
+    "tests/store/github/",
+    "tests/store/test_",
     "tests/match/",
     "tests/ingest/sync/test_sync.py",
-    "tests/knowledge/operations/",
     "tests/web/routes/test_judgements.py",
     "tests/web/test_faults.py",
 )
