@@ -88,9 +88,15 @@ def find_stated(document: Document, sentences: Sequence[Sentence], at: int) -> t
     hope = max((item.chance for item in found if item.label != "fails"), default=0.0 if found else 1.0)
     kept = (item for item in (_kept_reading(sentence, item, stated, hope) for item in apart) if item)
     least = MIN_LONG_CHANCE if len(sentence.text) > LONG_SENTENCE_CHARS else MIN_CHANCE
-    believed = (item for item in (*kept, *stated) if item.chance >= least or item.outcome == "fails")
+    believed = (item for item in (*kept, *stated) if _is_believed(item, least))
     judged = (with_polarity(sentence, _balanced(sentence, item)) for item in believed)
     return tuple(item for item in judged if item)
+
+
+def _is_believed(item: RemedyStatement, least: float) -> bool:
+    """True for a failed attempt, and for a probable change that a reader in the same situation can make."""
+    is_other_use = grammar("other_use").search(item.action) is not None
+    return item.outcome == "fails" or (item.chance >= least and not is_other_use)
 
 
 def _least(sentence: Sentence, item: Statement, read: Sequence[RemedyStatement]) -> float:

@@ -27,6 +27,18 @@ def test_a_set_up_is_no_remedy() -> None:
     assert _of("I run it with --enforce-eager on two GPUs and the server hangs at startup.") == []
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Offline inference works fine, but `vllm serve` returns garbage.",
+        "Short prompts work correctly.",
+        "The server works fine with low concurrency, but it hangs under load.",
+    ],
+)
+def test_shorter_or_fewer_requests_are_no_remedy(said: str) -> None:
+    assert _of(said) == []
+
+
 def test_the_reporter_and_the_title_confirm_nothing() -> None:
     comments = (
         CommentText("Thanks, works for me now with VLLM_USE_V1=0.", 5, "alice", "NONE"),
