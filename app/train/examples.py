@@ -52,19 +52,15 @@ class Labelled:
     gold: tuple[tuple[int, int, str], ...]
 
 
-RoleDocument = tuple[list[LocatedMention], list[Labelled | None]]
-"""All mentions of a document, each with its example; None if its sentence is not labelled."""
-
-
 def read_examples(
     documents: Iterable[tuple[int, Document]], labels: Iterable[dict[str, Any]]
-) -> tuple[list[Labelled], list[RoleDocument], list[Surroundings]]:
+) -> tuple[list[Labelled], list[Labelled], list[Surroundings]]:
     """Build examples of remedies and roles from the labelled sentences; also return training contexts."""
     by_number: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in labels:
         by_number[row["number"]].append(row)
     remedies: list[Labelled] = []
-    roles: list[RoleDocument] = []
+    roles: list[Labelled] = []
     learned: list[Surroundings] = []
     for number, document in documents:
         if number not in by_number:
@@ -78,8 +74,8 @@ def read_examples(
                 remedies += _remedy_example(number, sentence, previous, around, label)
                 if not _use_of(label):
                     learned.append(around)
-        roles.append(_role_document(number, document, by_number[number]))
-    return remedies, [document for document in roles if any(document[1])], learned
+        roles += _role_examples(number, document, by_number[number])
+    return remedies, roles, learned
 
 
 def _label_of(sentence: Sentence, labels: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -165,20 +161,16 @@ def made_examples(count: int, around: Sequence[Surroundings]) -> tuple[list[Labe
     documents = ((text.number, read_document(text)) for text, _ in made)
     remedies, roles, _ = read_examples(documents, (label for _, label in made))
     of_versions = {text.number for text, label in made if label["versions"]}
-    mentioned = [example for _, examples in roles for example in examples if example]
-    return [example for example in remedies if example.number not in of_versions], mentioned
+    return [example for example in remedies if example.number not in of_versions], roles
 
 
-def _role_document(number: int, document: Document, labels: Sequence[dict[str, Any]]) -> RoleDocument:
+def _role_examples(number: int, document: Document, labels: Sequence[dict[str, Any]]) -> Iterator[Labelled]:
+    """Yield an example for each mention in a labelled sentence."""
     sentences, said = read_mentions(document)
     known = {at: _label_of(sentence, labels) for at, (sentence, _) in sentences.items()}
-    examples = [
-        _role_example(number, one, sentences[one.sentence][0], label)
-        if (label := known[one.sentence])
-        else None
-        for one in said
-    ]
-    return said, examples
+    for one in said:
+        if label := known[one.sentence]:
+            yield _role_example(number, one, sentences[one.sentence][0], label)
 
 
 def _role_example(number: int, one: LocatedMention, sentence: Sentence, label: dict[str, Any]) -> Labelled:

@@ -8,13 +8,12 @@ with the texts of their comments, whose numbers are negative in the labels. The 
 (`phrasings.py`). Rows with `held` are the test set; rows with `dev` are used for training only in the final
 fit, after both sets were scored. Method: multinomial logistic regression over all candidates of a sentence
 and *nothing*, L-BFGS with an L2 penalty; any candidate that means the labelled change is right. For remedies,
-a second-stage model (the "second opinion") is stacked on out-of-fold predictions; for roles, boosted trees
-are trained on such predictions for all mentions of an issue.
+a second-stage model (the "second opinion") is stacked on out-of-fold predictions.
 Printed: precision and recall on `dev` and `held`, by threshold; chances are calibrated on `dev`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
-from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 
@@ -33,17 +31,15 @@ from app.extract.statements.model import (
     ROWS,
     WEIGHTS_FILE,
     Statement,
-    Trees,
     choose,
-    document_features,
-    likeliest_roles,
+    likeliest_role,
     log_odds,
     second_opinion,
     shares_of,
 )
 from app.extract.text.blocks import read_document
 from app.extract.text.document import CommentText, Document, IssueText
-from app.train.examples import Labelled, RoleDocument, made_examples, read_examples
+from app.train.examples import Labelled, made_examples, read_examples
 from app.train.inputs import make_parser, read_rows
 
 PENALTY = 1.0
@@ -51,12 +47,7 @@ RARE = 3
 """Minimum number of examples with a feature."""
 
 ROLE_PENALTY = 2.0
-"""Penalty for roles; as rate, rounds and size of the trees, chosen by cross-validation."""
-
-RATE = 0.06
-ROUNDS = 80
-LEAVES = 6
-MIN_LEAF = 15
+"""Penalty for roles, chosen by cross-validation."""
 
 MADE = 6000
 """Number of synthetic sentences; `MADE_WEIGHT` is the weight of each, relative to a real one."""
@@ -321,103 +312,19 @@ def _remedies(examples: Sequence[Labelled], penalty: float) -> dict[str, Any]:
     return _packed("remedies", with_opinion(whole, unseen), calibrate(judged, (False, True)))
 
 
-def _roles(documents: Sequence[RoleDocument], made: Sequence[Labelled], penalty: float) -> dict[str, Any]:
-    """Learn weights of mentions, and trees that combine them with the rest of the document."""
-    _, table, trees = _fit_roles(documents, made, penalty, [""])
+def _roles(examples: Sequence[Labelled], made: Sequence[Labelled], penalty: float) -> dict[str, Any]:
+    def fit(*uses: str) -> Learned:
+        used = [*(example for example in examples if example.use in uses), *made]
+        return Learned(*learn(used, len(ROLE_CLASSES), penalty), NO_OPINION)
+
+    learned = fit("")
     for use in ("dev", "held"):
-        _print_role_scores(use, table, trees.sums(table.features))
-    whole, _, trees = _fit_roles(documents, made, penalty, ["", "dev"])
-    packed = {f"trees_{name.name}": getattr(trees, name.name) for name in fields(Trees)}
+        asked = [example for example in examples if example.use == use and not example.is_unsure]
+        found = [(likeliest_role(learned.sums(example)[0]), example.classes[0]) for example in asked]
+        said = [(chance, ROLE_CLASSES.index(role) == meant) for (role, chance), meant in found]
+        print_scores(f"roles {use}", said, sum(meant is not None for _, meant in found))
     no_calibration = np.array([[1.0, 0.0]])
-    return _packed("roles", whole, no_calibration) | packed
-
-
-def _fit_roles(
-    documents: Sequence[RoleDocument], made: Sequence[Labelled], penalty: float, uses: Sequence[str]
-) -> tuple[Learned, "_RoleTable", Trees]:
-    """Learn from the rows of these uses: weights, the table of all mentions' unseen sums, and its trees."""
-
-    def fit(of: Iterable[RoleDocument]) -> Learned:
-        return Learned(*learn([*_examples_of(of, uses), *made], len(ROLE_CLASSES), penalty), NO_OPINION)
-
-    whole = fit(documents)
-    sums = [_mention_sums(document, whole) for document in documents]
-    groups = np.arange(len(documents))
-    for learned, kept in GroupKFold(FOLDS, shuffle=True, random_state=0).split(groups, groups=groups):
-        fold = fit(documents[at] for at in learned)
-        for at in kept:
-            if any(example and example.use in uses for example in documents[at][1]):
-                sums[at] = _mention_sums(documents[at], fold)
-    table = _role_table(documents, sums)
-    return whole, table, grow(table, uses)
-
-
-def _examples_of(documents: Iterable[RoleDocument], uses: Sequence[str]) -> list[Labelled]:
-    return [e for _, examples in documents for e in examples if e is not None and e.use in uses]
-
-
-def _mention_sums(document: RoleDocument, learned: Learned) -> Matrix:
-    return np.stack([learned.weights[list(one.rows)].sum(axis=0) for one in document[0]]) + learned.bias
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _RoleTable:
-    """Labelled mentions with document-level features; class 0 is none."""
-
-    features: Matrix
-    right: npt.NDArray[np.int64]
-    weight: Matrix
-    use: npt.NDArray[np.str_]
-
-
-def _role_table(documents: Sequence[RoleDocument], sums: Sequence[Matrix]) -> _RoleTable:
-    rows: list[Matrix] = []
-    found: list[Labelled] = []
-    for (said, examples), of_document in zip(documents, sums, strict=True):
-        features = document_features(said, of_document)
-        for row, example in zip(features, examples, strict=True):
-            if example is not None:
-                rows.append(row)
-                found.append(example)
-    right = [0 if example.classes[0] is None else example.classes[0] + 1 for example in found]
-    weight = [_weight(example) for example in found]
-    use = [example.use for example in found]
-    return _RoleTable(np.array(rows), np.array(right), np.array(weight), np.array(use))
-
-
-def grow(table: _RoleTable, uses: Sequence[str]) -> Trees:
-    """Train boosted trees on the rows with the given uses."""
-    of_use = np.isin(table.use, uses) & (table.weight > 0)
-    model = GradientBoostingClassifier(
-        learning_rate=RATE,
-        n_estimators=ROUNDS,
-        max_leaf_nodes=LEAVES,
-        min_samples_leaf=MIN_LEAF,
-        subsample=0.7,
-        random_state=0,
-    )
-    model.fit(table.features[of_use], table.right[of_use], sample_weight=table.weight[of_use])
-    grown = [regressor.tree_ for round_ in model.estimators_ for regressor in round_]
-    shape = len(grown), 2 * LEAVES - 1
-    feature, left, right = (np.zeros(shape, dtype=np.int16) for _ in range(3))
-    limit, value = (np.zeros(shape, dtype=np.float32) for _ in range(2))
-    for at, tree in enumerate(grown):
-        own = np.arange(tree.node_count)
-        is_leaf = tree.children_left < 0
-        feature[at, own] = np.where(is_leaf, 0, tree.feature)
-        limit[at, own] = tree.threshold
-        left[at, own] = np.where(is_leaf, own, tree.children_left)
-        right[at, own] = np.where(is_leaf, own, tree.children_right)
-        value[at, own] = RATE * tree.value[:, 0, 0]
-    return Trees(feature, limit, left, right, value, np.log(model.init_.class_prior_).astype(np.float32))
-
-
-def _print_role_scores(use: str, table: _RoleTable, sums: npt.NDArray[np.floating]) -> None:
-    of_use = (table.use == use) & (table.weight == 1.0)
-    right = table.right[of_use]
-    found = zip(likeliest_roles(sums[of_use]), right, strict=True)
-    said = [(chance, ROLE_CLASSES.index(role) + 1 == meant) for (role, chance), meant in found]
-    print_scores(f"roles {use}", said, (right > 0).sum())
+    return _packed("roles", fit("", "dev"), no_calibration)
 
 
 def _by_use(examples: Sequence[Labelled]) -> tuple[list[Labelled], list[Labelled], list[Labelled]]:
@@ -448,7 +355,7 @@ def main() -> None:
     labels = read_rows([LABELS, *asked.labels])
     remedies, roles, around = read_examples(_documents(asked.issues, asked.threads), labels)
     made = made_examples(MADE, around)
-    print(len(remedies), "sentences,", len(_examples_of(roles, ("", "dev", "held"))), "mentions")
+    print(len(remedies), "sentences,", len(roles), "mentions")
     packed = _remedies([*remedies, *made[0]], asked.penalty) | _roles(roles, made[1], ROLE_PENALTY)
     np.savez_compressed(asked.out, **packed)
 

@@ -3,7 +3,6 @@
 A sentence is split into tokens (`tokens.py`); every span that could name a change is a candidate
 (`candidates.py`); the span and its context become features (`features.py`); and one weight table gives for
 each candidate the probabilities that it works, is to be left out, helps in part, failed, or is none of these
-(`model.py`). Versions, commits and pull requests get a first prediction in the same way; boosted trees then
-decide their roles from the first predictions on all mentions of the document. The weights are learned by
-`python -m app.train.statements`.
+(`model.py`). The roles of versions, commits and pull requests are decided in the same way. The weights are
+learned by `python -m app.train.statements`.
 """

@@ -7,12 +7,12 @@ Method: logistic regression over hashed features, learned by `app.train.statemen
 `weights.npz`.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import exp, log
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 from zlib import crc32
 
 import numpy as np
@@ -22,15 +22,12 @@ from app.extract.statements.candidates import find_spans, has_cue, may_state
 from app.extract.statements.features import (
     Hint,
     Mention,
-    Sort,
     Surroundings,
-    age_of,
     candidate_features,
     mention_features,
     sentence_features,
 )
 from app.extract.statements.tokens import Token, tokenise
-from app.extract.versions import ordered
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.npz")
 ROWS = 1 << 18
@@ -44,8 +41,11 @@ FAILS = REMEDY_CLASSES.index("fails")
 
 ROLE_CLASSES = ("last_working", "first_failing", "still_failing", "fixed_in", "culprit")
 
-_AGES = ("unknown", "same", "older", "newer", "other")
-_SORTS: tuple[Sort, ...] = get_args(Sort)
+RULED = 1.0
+"""Added to the sum of a role that rules of the same sentence find, too."""
+
+UNRULED_BLAME = -0.4
+"""Added to the sum of a culprit that they do not find: a wrongly blamed change does the most harm."""
 
 SECOND_SHARE = 0.5
 """A further candidate counts if its probability is at least this share of the best one's."""
@@ -188,13 +188,10 @@ def title_words(title: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocatedMention:
-    """A mention in a document: its sentence's index, its index in that sentence, and its features."""
+    """A mention in a document: index of its sentence, labels of its hints, rows of its features."""
 
     mention: Mention
     sentence: int
-    index: int
-    beside: int
-    age: str
     hints: frozenset[str]
     rows: tuple[int, ...]
 
@@ -216,109 +213,25 @@ def locate_mentions(
     for index, (one, span) in enumerate(places):
         own = candidate_features(text, tokens, span, words, hints)
         beside = mention_features(tokens, spans, index, one, around)
-        rows = tuple(rows_of((*shared, *own, *beside)))
         labels = frozenset(hint.label for hint in hints if hint.start < one.end and one.start < hint.end)
-        age = age_of(one.value, around.reported)
-        found.append(LocatedMention(one, sentence, index, len(places), age, labels, rows))
+        found.append(LocatedMention(one, sentence, labels, tuple(rows_of((*shared, *own, *beside)))))
     return found
 
 
-def role_sums(mentions: Sequence[LocatedMention]) -> Floats:
-    """Return each mention's sums for each role, from its own sentence; 0 stands for no role."""
-    used = load_weights("roles")
-    return np.stack([used.table[list(one.rows)].sum(axis=0) for one in mentions]) + used.bias
-
-
-def role_chances(sums: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
-    """Return the probability of each role from the sums of `role_sums`."""
-    top = np.maximum(sums.max(axis=1, keepdims=True), 0.0)
-    shares: npt.NDArray[np.floating] = np.exp(sums - top)
-    shares /= shares.sum(axis=1, keepdims=True) + np.exp(-top)
-    return shares
-
-
-def document_features(
-    mentions: Sequence[LocatedMention], sums: npt.NDArray[np.floating]
-) -> npt.NDArray[np.floating]:
-    """Return document-level features of each mention: its own sums and the likeliest roles of others.
-
-    Groups of others: the same value elsewhere, other values of its sort, those in its sentence, those in the
-    adjacent sentences, older versions and newer versions.
-    """
-    chances = role_chances(sums)
-    number = np.arange(len(mentions))
-    sentence = np.array([one.sentence for one in mentions])
-    value = np.array([one.mention.value for one in mentions])
-    sort = np.array([one.mention.sort for one in mentions])
-    placed = [ordered(one.mention.value) if "." in one.mention.value else None for one in mentions]
-    places = {version: at for at, version in enumerate(sorted({one for one in placed if one is not None}))}
-    place = np.array([-1 if version is None else places[version] for version in placed])
-    rows: list[list[float]] = []
-    for at, one in enumerate(mentions):
-        apart, same = number != at, value == value[at]
-        other = ~same & (sort == sort[at])
-        older = other & (place >= 0) & (place < place[at])
-        newer = other & (place > place[at]) & (place[at] >= 0)
-        near = np.abs(sentence - sentence[at]) == 1
-        groups = apart & same, other, apart & (sentence == sentence[at]), near, older, newer
-        row: list[float] = [*sums[at], 1.0 - float(chances[at].sum())]
-        for group in groups:
-            row += [
-                float(group.sum()),
-                *(chances[group].max(axis=0) if group.any() else np.zeros(len(ROLE_CLASSES))),
-            ]
-        row += [float(role in one.hints) for role in ROLE_CLASSES]
-        row += [float(one.age == age) for age in _AGES] + [float(one.mention.sort == it) for it in _SORTS]
-        rows.append([*row, one.index, one.beside, one.sentence, len(mentions)])
-    return np.array(rows)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Trees:
-    """Boosted trees, one per round and class, as arrays of shape (rounds * classes, nodes).
-
-    The children of a leaf are itself. `base`: the sums before any tree; the first class is "no role".
-    """
-
-    feature: npt.NDArray[np.integer]
-    limit: Floats
-    left: npt.NDArray[np.integer]
-    right: npt.NDArray[np.integer]
-    value: Floats
-    base: Floats
-
-    def sums(self, features: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
-        """Return the sums of all classes for each row of features."""
-        trees = np.arange(len(self.feature))
-        at = np.zeros((len(features), len(trees)), dtype=np.int64)
-        for _ in range(self.feature.shape[1] // 2):
-            seen = np.take_along_axis(features, self.feature[trees, at], axis=1)
-            is_left = seen <= self.limit[trees, at]
-            at = np.where(is_left, self.left[trees, at], self.right[trees, at])
-        grown = self.value[trees, at].reshape(len(features), -1, len(self.base)).sum(axis=1)
-        return np.asarray(grown + self.base)
-
-
-@lru_cache(maxsize=1)
-def load_trees() -> Trees:
-    """Load the learned trees that decide roles."""
-    with np.load(WEIGHTS_FILE) as data:
-        return Trees(*(data[f"trees_{name.name}"] for name in fields(Trees)))
-
-
 def decide_roles(mentions: Sequence[LocatedMention]) -> list[tuple[str, float]]:
-    """Return the likeliest role of each mention in a document and its probability, which may be low."""
-    if not mentions:
-        return []
-    return likeliest_roles(load_trees().sums(document_features(mentions, role_sums(mentions))))
+    """Return the likeliest role of each mention and its probability, which may be low."""
+    used = load_weights("roles")
+    return [likeliest_role(used.table[list(one.rows)].sum(axis=0) + used.bias, one.hints) for one in mentions]
 
 
-def likeliest_roles(sums: npt.NDArray[np.floating]) -> list[tuple[str, float]]:
-    """Return the likeliest role and its softmax from the sums of "no role" and all roles."""
-    shares = np.exp(sums - sums.max(axis=1, keepdims=True))
-    shares /= shares.sum(axis=1, keepdims=True)
-    best = shares[:, 1:].argmax(axis=1)
-    return [(ROLE_CLASSES[role], float(row[role + 1])) for role, row in zip(best, shares, strict=True)]
+def likeliest_role(sums: npt.NDArray[np.floating], ruled: Collection[str] = ()) -> tuple[str, float]:
+    """Return the likeliest role and its softmax ("no role" sums to 0); `ruled`: the roles that rules find."""
+    raised = [
+        float(value) + (RULED if role in ruled else UNRULED_BLAME if role == "culprit" else 0.0)
+        for role, value in zip(ROLE_CLASSES, sums, strict=True)
+    ]
+    best = max(raised)
+    return ROLE_CLASSES[raised.index(best)], 1.0 / sum(exp(value - best) for value in (*raised, 0.0))
 
 
 def covering(tokens: Sequence[Token], start: int, end: int) -> tuple[int, int] | None:

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.extract.statements.features import Mention, Surroundings
 from app.extract.statements.model import (
-    Trees,
     decide_roles,
-    document_features,
     load_weights,
     locate_mentions,
     log_odds,
     read_statements,
-    role_sums,
 )
 
 BUG = Surroundings("[Bug]: server hangs with CUDA graphs", previous="The server hangs at startup.")
@@ -60,30 +56,3 @@ def test_a_version_has_the_role_that_its_clause_gives() -> None:
     ]
     said = locate_mentions(text, mentions, BUG, (), 0)
     assert [role for role, _ in decide_roles(said)] == ["last_working", "first_failing"]
-
-
-def test_a_mention_knows_what_the_rest_of_the_document_says_of_others() -> None:
-    text = "It works in 0.6.1 but fails after upgrading to 0.6.2."
-    mentions = [
-        Mention(version, text.index(version), text.index(version) + 5, "ours")
-        for version in ("0.6.1", "0.6.2")
-    ]
-    alone = locate_mentions("vLLM 0.6.3", [Mention("0.6.3", 5, 10, "ours")], BUG, (), 7)
-    said = [*locate_mentions(text, mentions, BUG, (), 0), *alone]
-    sums = role_sums(said)
-    together, apart = document_features(said, sums)[-1], document_features(alone, sums[-1:])[-1]
-    assert list(together[:5]) == list(apart[:5])
-    assert together.sum() > apart.sum()
-
-
-def test_trees_go_left_up_to_the_limit_and_add_what_their_leaves_hold() -> None:
-    one = np.array([[0, 0, 0]])
-    trees = Trees(
-        one,
-        np.array([[0.5, 0, 0]]),
-        np.array([[1, 1, 2]]),
-        np.array([[2, 1, 2]]),
-        np.array([[0, -1, 2]]),
-        np.array([0.25]),
-    )
-    assert trees.sums(np.array([[0.5], [0.6]])).tolist() == [[-0.75], [2.25]]
