@@ -31,8 +31,8 @@ def test_a_set_up_is_no_remedy() -> None:
     "said",
     [
         "Offline inference works fine, but `vllm serve` returns garbage.",
-        "Short prompts work correctly.",
-        "The server works fine with low concurrency, but it hangs under load.",
+        "The models run normally under low concurrency but crash under high concurrency.",
+        "It works fine with a single message, but fails with several.",
     ],
 )
 def test_shorter_or_fewer_requests_are_no_remedy(said: str) -> None:
