@@ -51,7 +51,7 @@ VERSION_KEYS = ("vllm", "torch", "cuda", "python", "transformers", "driver")
 
 MAX_SUMMARY_CHARS = 300
 SENTENCE_CHARS = 240
-_MARKS = re.compile(r"\*\*|`|(?:^|(?<=\s))#{2,} ")
+_MARKS = re.compile(r"!?\[(?=[^\]\n]{1,200}\]\()|\]\([^)\s]{1,400}\)|^\s*[-*+] |\*\*|`|(?:^|(?<=\s))#{2,} ")
 """Markdown syntax removed from quoted sentences."""
 FORMER: dict[str, JsonValue] = {"deprecated": True}
 """Marks the former name of a field in the API description; it is removed in the next release."""

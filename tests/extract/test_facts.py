@@ -96,6 +96,11 @@ def test_an_action_is_shown_within_its_sentence_without_markup() -> None:
         "level 1",
         " is fine.",
     )
+    assert change.within("* See [the `notes`](https://example.org/a): `level 1`") == (
+        "See the notes: ",
+        "level 1",
+        "",
+    )
     assert change.within("another sentence") == ("", "`level 1`", "")
 
 

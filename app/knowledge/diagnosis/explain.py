@@ -122,8 +122,9 @@ def _shared_error(reading: LogReading, facts: Facts | None, candidate: Candidate
     errors = [text for channel, text in terms if channel == ERROR and not _PLACEHOLDER.search(text)]
     errors = [text for text in errors if not text.startswith("type:")]
     if errors:
-        longest = sorted(errors, key=len, reverse=True)[:2]
-        phrases.append(f"error words {', '.join(map(_quoted, longest))}")
+        longest, *rest = sorted(errors, key=len, reverse=True)
+        named = [longest, *[text for text in rest if text not in longest][:1]]
+        phrases.append(f"error words {', '.join(map(_quoted, named))}")
     elif not phrases:
         phrases += [f"words {_quoted(text)}" for channel, text in terms if channel == TEXT][:2]
     return phrases

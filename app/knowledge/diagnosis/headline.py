@@ -106,7 +106,7 @@ def headline(
         known = f"Only {stored} issues are stored here. {known}"
     if not failure:
         return cut_at_word(known, MAX_CHARS)
-    room = MAX_CHARS - len(JOINT) - min(len(known), MIN_VERDICT_CHARS)
+    room = MAX_CHARS - len(JOINT) - MIN_VERDICT_CHARS
     if len(failure) > room:
         failure = _KIND.sub(r"\1:", failure)
     failure = cut_at_word(failure, room)

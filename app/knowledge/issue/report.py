@@ -258,8 +258,8 @@ def _speaker(comment: CommentRecord) -> str:
     return "maintainer" if comment.author_association in MAINTAINER_ASSOCIATIONS else "other"
 
 
-_MAIN = "workarounds fix.state gpus models versions.vllm error regression.first_failing cause"
-MAIN_FIELDS = frozenset(_MAIN.split())
+MAIN_FIELDS = frozenset({"error", "regression.first_failing", "cause"})
+"""What the page of an issue says is missing; it has sections for remedies, fix and environment."""
 MAIN_BACKENDS = ("attention", "moe", "quantization")
 """Backends reported as missing; they matter for any failure, the others only if used."""
 

@@ -138,7 +138,7 @@ def compare_versions(
             raise InputError(f"{name}: {version[:40]} is no release such as 0.21.0.")
     if not is_before(from_version, to_version):
         raise VersionOrderError(
-            f"from: {from_version[:40]} is not older than {to_version[:40]}: give the one that is left first."
+            f"from: {from_version[:40]} is not older than {to_version[:40]}: give the older version first."
         )
     one, other = plain_version(from_version), plain_version(to_version)
     with store.reading() as session:

@@ -119,6 +119,12 @@ def test_a_shared_type_and_shared_error_words_are_named() -> None:
     )
 
 
+def test_of_error_words_no_part_of_others_is_named() -> None:
+    shared = why(THEIRS, (ERROR, "from cudagetdevicecount"), (ERROR, "cudagetdevicecount"), (ERROR, "driver"))
+
+    assert shared.shared[1] == "error words “from cudagetdevicecount”, “driver”"
+
+
 def test_shared_frames_are_named() -> None:
     assert why(None, (FRAME, "a.py:b"), (FRAME, "a.py:b > c.py:d")).shared == ("frame a.py:b",)
 

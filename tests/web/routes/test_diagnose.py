@@ -634,9 +634,25 @@ def test_what_an_issue_does_not_tell_is_said(client: TestClient, room: Room) -> 
     room.issue = ISSUE.model_copy(update={"facts": bare})
     page = checked(client.get("/issues/39288").text)
 
-    assert "A remedy: none is reported to help." in page.text
     assert page.text.count("Not known") >= 4
     assert "This issue names no remedy." in page.text
+    assert "A remedy: none is reported to help." not in page.text
+
+
+def test_a_sentence_with_two_remedies_is_quoted_once(client: TestClient, room: Room) -> None:
+    assert ISSUE.facts
+    quote = "Set --one or, if that is too slow, --two."
+    both = tuple(
+        ISSUE.facts.workarounds[0].model_copy(
+            update={"action": flag, "command": None, "outcome": "works", "quote": quote}
+        )
+        for flag in ("--one", "--two")
+    )
+    room.issue = ISSUE.model_copy(update={"facts": ISSUE.facts.model_copy(update={"workarounds": both})})
+    page = checked(client.get("/issues/39288").text)
+
+    assert page.text.count("if that is too slow") == 1
+    assert "“--two”" in page.text
 
 
 def test_an_issue_that_was_not_read_yet_is_shown_all_the_same(client: TestClient, room: Room) -> None:

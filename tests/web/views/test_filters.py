@@ -72,7 +72,7 @@ def fix_words(fix: FixView | None) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("fix", "words"),
     [
-        (None, ("Fix unknown", "Unknown whether this is fixed.")),
+        (None, ("Fix unknown", "")),
         (
             FixView(state="fixed", pr="#39064", released_in="v0.20.2", for_you="upgrade"),
             ("Fixed by #39064, in 0.20.2", "Upgrade to 0.20.2: #39064 is in it."),
