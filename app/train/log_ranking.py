@@ -20,7 +20,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 
 from app.extract.reader import LogReading, read_log
@@ -43,6 +42,7 @@ from app.match.search.ranking import (
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.search_index import Key
 from app.store.session import Store, open_store
+from app.train.fitting import fit_signed
 from app.train.inputs import make_parser, read_rows, write_json
 
 SAME_PRECISION = 0.97
@@ -143,12 +143,12 @@ def learn_order(examples: Iterable[LabelledQuery]) -> tuple[float, ...]:
             for other in bad:
                 rows.append(np.subtract(one, other))
                 weights.append(example.weight / (len(good) * len(bad)))
+    # Each pair in both directions, so that the intercept is 0.
     table = np.array(rows)
-    spread = table.std(axis=0) + 1e-9
-    model = LogisticRegression(fit_intercept=False, C=ORDER_C, max_iter=2000)
-    both = np.vstack([table, -table]) / spread
-    _fit_non_negative(model, both, [1] * len(table) + [0] * len(table), [*weights, *weights])
-    return tuple((model.coef_[0] / spread).round(4).tolist())
+    both, right = np.vstack([table, -table]), np.repeat([True, False], len(table))
+    signs = np.ones(table.shape[1])
+    coefficients, _ = fit_signed(both, right, [*weights, *weights], signs, 1 / ORDER_C, scaled_by=table)
+    return tuple(coefficients.round(4).tolist())
 
 
 def learn_chance(examples: Sequence[LabelledQuery], weights: RankWeights) -> tuple[tuple[float, ...], float]:
@@ -160,25 +160,8 @@ def learn_chance(examples: Sequence[LabelledQuery], weights: RankWeights) -> tup
             labels.append(right)
             importance.append(example.weight)
     signs = np.array([-1.0 if name in AGAINST else 1.0 for name in FEATURES])
-    table = np.array(rows) * signs
-    mean, spread = table.mean(axis=0), table.std(axis=0) + 1e-9
-    model = LogisticRegression(C=CHANCE_C, max_iter=5000)
-    _fit_non_negative(model, (table - mean) / spread, labels, importance)
-    coefficients = model.coef_[0] / spread
-    intercept = float(model.intercept_[0] - (coefficients * mean).sum())
-    return tuple((coefficients * signs).round(5).tolist()), round(intercept, 5)
-
-
-def _fit_non_negative(
-    model: LogisticRegression, table: np.ndarray, labels: Sequence[int], importance: Sequence[float]
-) -> None:
-    """Fit with coefficients >= 0 by dropping the most negative column until none is left."""
-    used = np.ones(table.shape[1], dtype=bool)
-    while True:
-        model.fit(table * used, labels, sample_weight=importance)
-        if model.coef_[0].min() >= 0:
-            return
-        used[model.coef_[0].argmin()] = False
+    coefficients, intercept = fit_signed(np.array(rows), np.array(labels), importance, signs, 1 / CHANCE_C)
+    return tuple(coefficients.round(5).tolist()), round(intercept, 5)
 
 
 def _rows(example: LabelledQuery, weights: RankWeights) -> Iterable[tuple[tuple[float, ...], bool]]:

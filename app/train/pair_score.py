@@ -50,6 +50,7 @@ from app.store.derived.readings import find_facts_without_evidence
 from app.store.github.issues import find_issues, find_repository, numbers_of
 from app.store.records import IssueRecord
 from app.store.session import Store, open_store
+from app.train.fitting import fit_signed
 from app.train.inputs import make_parser, read_rows, write_json
 
 SAME, RELATED, UNRELATED = 2, 1, 0
@@ -58,7 +59,6 @@ RELATED_WEIGHT = 0.3
 PENALTY = 40.0
 STRANGERS, STRANGERS_WEIGHT, STRANGERS_FROM = 500, 20.0, 12
 """Number of issues sampled, total weight of their pairs, and the first rank from which a pair is drawn."""
-STEPS = 1_500
 FOLDS, REPEATS = 5, 20
 WORD_LEAST = 20
 """Words with a lower document frequency all get the same weight."""
@@ -192,28 +192,14 @@ def _features(store: Store, repo: str, numbers: Sequence[int]) -> dict[int, Pair
 
 
 def fit(table: np.ndarray, labels: np.ndarray, strangers: np.ndarray) -> tuple[np.ndarray, float]:
-    """Learn sign-constrained coefficients and the intercept, by projected gradient descent."""
+    """Learn sign-constrained coefficients and the intercept."""
     signs = np.array([-1.0 if name in AGAINST else 1.0 for name in PAIR_FEATURES])
-    mean, spread = table.mean(axis=0), table.std(axis=0) + 1e-6
     rows = np.vstack([table, strangers])
-    scaled = np.column_stack([(rows - mean) / spread * signs, np.ones(len(rows))])
-    wanted = np.concatenate([labels == SAME, np.zeros(len(strangers))]).astype(float)
-    weights = np.concatenate(
-        [
-            np.where(labels == RELATED, RELATED_WEIGHT, 1.0),
-            np.full(len(strangers), STRANGERS_WEIGHT / max(1, len(strangers))),
-        ]
-    )
-    penalty = np.array([PENALTY] * len(PAIR_FEATURES) + [0.0])
-    # The step is the inverse of the loss gradient's Lipschitz constant.
-    step = 1 / (np.linalg.eigvalsh(scaled.T @ (scaled * weights[:, None]))[-1] / 4 + PENALTY)
-    point = np.zeros(scaled.shape[1])
-    for _ in range(STEPS):
-        chance = 1 / (1 + np.exp(-(scaled @ point)))
-        point = point - step * (scaled.T @ (weights * (chance - wanted)) + penalty * point)
-        point[:-1] = np.maximum(point[:-1], 0)
-    coefficients = point[:-1] * signs / spread
-    return coefficients, float(point[-1] - (coefficients * mean).sum())
+    wanted = np.concatenate([labels == SAME, np.zeros(len(strangers), dtype=bool)])
+    judged = np.where(labels == RELATED, RELATED_WEIGHT, 1.0)
+    drawn = np.full(len(strangers), STRANGERS_WEIGHT / max(1, len(strangers)))
+    weights = np.concatenate([judged, drawn])
+    return fit_signed(rows, wanted, weights, signs, PENALTY, scaled_by=table)
 
 
 def held_out(pairs: Pairs, strangers: np.ndarray, repeats: int = REPEATS) -> np.ndarray:
