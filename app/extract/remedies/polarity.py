@@ -3,7 +3,6 @@
 In: a `Sentence` and a remedy read in it. Out: the remedy with its polarity; None if its clause denies it.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from app.extract.lists import load
@@ -89,30 +88,16 @@ def _is_contradicted(
         return bool(_ANYWAY.search(sentence.text))
     if is_lacking:
         return bool(_CAUSES.search(item.action + _near(after)))
-    return not is_unset and _is_blamed(sentence, item, after)
+    return not is_unset and _is_blamed(item, after)
 
 
-def _is_blamed(sentence: Sentence, item: RemedyStatement, after: str) -> bool:
+def _is_blamed(item: RemedyStatement, after: str) -> bool:
     """True if the words right after a change tell that it fails, whatever the rest of the sentence tells.
 
-    "I set --x to 0.9 and got an error, so I changed it to 0.8"; "A with `--x` works, B with `--x` crashes".
+    "I set --x to 0.9 and got an error, so I changed it to 0.8".
     """
     got = _GOT.search(item.action)
-    if _WORSE.search(after) or _tells_only_failure(f"{got.group(0) if got else ''}{_near(after)}"):
-        return True
-    return any(_tells_only_failure(_near(sentence.text[at:])) for at in _other_places(sentence, item))
-
-
-def _other_places(sentence: Sentence, item: RemedyStatement) -> Iterator[int]:
-    """Yield where else in a sentence a change is named after "with", as the end of each place."""
-    own = item.start - sentence.start
-    name = item.action.strip(_MARKS).lower()
-    at = sentence.low.find(name)
-    while at >= 0:
-        end = at + len(name)
-        if at != own and sentence.low[:at].rstrip(_MARKS).endswith((" with ", " using ")):
-            yield end
-        at = sentence.low.find(name, end)
+    return bool(_WORSE.search(after)) or _tells_only_failure(f"{got.group(0) if got else ''}{_near(after)}")
 
 
 def _near(after: str) -> str:

@@ -139,21 +139,16 @@ def cost_of(passage: str) -> str | None:
 
 
 def _helpful_changes(sentence: Sentence, clause: Clause, previous: Sentence | None) -> list[RemedyStatement]:
-    """Return a clause's likeliest candidate above the threshold, and one joined to it by "or"."""
+    """Return a clause's likeliest candidate above the threshold, with its alternatives."""
     if is_hypothetical(sentence, clause):
         return []
     scored = [(chance_of(candidate), candidate) for candidate in find_candidates(sentence, clause, previous)]
     likely = [item for item in scored if item[0] >= load_weights().threshold]
     if not likely:
         return []
-    best = max(likely, key=lambda item: item[0])
-    chosen = [best, *[item for item in likely if _are_alternatives(best[1], item[1])][:1]]
-    lasts = not grammar("for_a_while").search(clause.text)
-    return [
-        _remedy(candidate.sentence, change, candidate.outcome if lasts else "partial", candidate.rule, chance)
-        for chance, candidate in chosen
-        for change in _alternatives(candidate)
-    ]
+    chance, best = max(likely, key=lambda item: item[0])
+    outcome = "partial" if grammar("for_a_while").search(clause.text) else best.outcome
+    return [_remedy(sentence, change, outcome, best.rule, chance) for change in _alternatives(best)]
 
 
 def _alternatives(candidate: CandidateRemedy) -> tuple[ChangeSpan, ...]:
@@ -168,13 +163,6 @@ def _alternatives(candidate: CandidateRemedy) -> tuple[ChangeSpan, ...]:
             groups.append([other])
     group = next((g for g in groups if g[0].start < change.end and change.start < g[-1].end), [])
     return tuple(group) if len(group) > 1 else (change,)
-
-
-def _are_alternatives(one: CandidateRemedy, other: CandidateRemedy) -> bool:
-    """True if two changes are stated as alternatives: "X or Y fixes it"."""
-    first, last = sorted((one.change, other.change), key=lambda change: change.start)
-    between = one.sentence.text[first.end : max(first.end, last.start)]
-    return one.sentence is other.sentence and bool(grammar("or").search(between))
 
 
 def _states_limitation(clause: Clause) -> bool:

@@ -15,7 +15,7 @@ from app.extract.remedies.polarity import with_polarity
 from app.extract.remedies.sentences import RemedyStatement, is_readable, read_remedies
 from app.extract.remedies.typed import command_of
 from app.extract.rules.patterns import pattern
-from app.extract.statements.candidates import LINKS, VERBS
+from app.extract.statements.candidates import VERBS
 from app.extract.statements.features import Hint, surroundings_of
 from app.extract.statements.model import Statement, read_statements
 from app.extract.statements.tokens import tokenise
@@ -52,16 +52,6 @@ STATED = "workaround.stated"
 _FRAGMENTS = frozenset(["again", "and", "or", "from", "to", "as", "than", "for", "of", "we", "i"])
 _DEEDS = VERBS | {"runn"}
 _JOINING = frozenset(["or", "and", "with", "nor", "as", "well"])
-_LEADS = (LINKS | {"also", "just", "even", "have", "i've", "tried", "neither", "both"}) - {
-    "without",
-    "instead",
-    "from",
-    "to",
-    "as",
-    "than",
-}
-"""Words that introduce a change and are not part of it."""
-
 _OTHER_SCRIPT = pattern(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
 _OUTCOMES: dict[str, Outcome] = {
     "works": "works",
@@ -218,17 +208,9 @@ def _remedy(sentence: Sentence, item: Statement, read: Sequence[RemedyStatement]
             is_sure = other.outcome == "fails" or other.chance >= SURE_READING
             chance = max(item.chance, _measured(other)) if is_sure else item.chance
             return replace(other, outcome=outcome, chance=chance)
-    left, right = trimmed(sentence.text, _opening(sentence.text, item), item.end)
+    left, right = trimmed(sentence.text, item.start, item.end)
     source, start, end = sentence.span(left, right)
     text = sentence.text[left:right]
     names = find_names(text, text.lower())
     kind = names[0].kind if names else kind_of(text.lower())
     return RemedyStatement(text, source, start, end, kind, outcome, STATED, item.chance, without)
-
-
-def _opening(text: str, item: Statement) -> int:
-    """Return the start of a change, after introductory words ("also with", "when")."""
-    inside = [token for token in tokenise(text) if item.start <= token.start and token.end <= item.end]
-    while len(inside) > 1 and inside[0].low in _LEADS:
-        inside = inside[1:]
-    return inside[0].start if inside else item.start

@@ -71,7 +71,6 @@ def test_what_it_fails_with_is_left_out(said: str, action: str) -> None:
             "Without LoRA: the output is correct - with `--enable-lora`: the output is garbage.",
             "`--enable-lora`",
         ),
-        ("`generate()` with Xformers **works** - `serve` with Xformers **crashes**.", "Xformers"),
         ("When setting --pp 4, the throughput is lower than with 2, which is fine.", "--pp 4"),
         ("Running without `foo` installed causes empty outputs, it works in 0.5.", "without `foo` installed"),
     ],
