@@ -5,8 +5,10 @@ release notes, the starter set's table, GitHub's comparison, a maintainer or a s
 fix; a re-landing restores it, with its own release. A closed issue alone is not fixed.
 
 Releases of one line (0.9.x) build on each other. A higher line was cut from main and contains the fix unless
-known otherwise. For a dev or rc build between the last release without the fix and the first with it the
-answer is unknown, unless its commit (`g<sha>`) was compared.
+known otherwise. If no release is known to contain a merged fix, the first line that began after the merge
+may lack it, as its branch was cut before, and higher lines contain it. For a dev or rc build between the
+last release without the fix and the first with it the answer is unknown, unless its commit (`g<sha>`) was
+compared.
 """
 
 import re
@@ -344,7 +346,7 @@ def _by_commit(held: Held, text: str) -> bool | None:
 
 
 def _answer_unreleased(view: FixView, held: Held, mine: Version, *, lacks: bool) -> _Answer:
-    if mine in held.pre:
+    if mine in held.pre or (not lacks and _is_cut_later(held, mine)):
         return "already_included", "", None
     if lacks or mine in held.lacking:
         return "not_fixed", "", None
@@ -357,6 +359,15 @@ def _answer_unreleased(view: FixView, held: Held, mine: Version, *, lacks: bool)
     if not mine.is_prerelease and held.released and mine > held.released[-1]:
         return "unknown", f"{mine} is newer than every release that is stored.", None
     return "unknown", f"Whether {mine} holds it is not known.", None
+
+
+def _is_cut_later(held: Held, mine: Version) -> bool:
+    """True if a line of releases began after the merge and before the line of `mine`."""
+    if not held.lacking or mine in held.lacking or mine.is_prerelease:
+        return False
+    began = (item for item in held.released if item.micro == 0 and not item.is_postrelease)
+    first = next((item for item in began if item not in held.lacking), None)
+    return first is not None and mine.release[:2] > first.release[:2]
 
 
 def _is_included(held: Held, mine: Version) -> bool:

@@ -63,8 +63,10 @@ def cases_of(session: Session, repo_id: int, repo: str, facts: Mapping[int, Fact
     tags = ((one.published_at, ordered(one.tag)) for one in release_dates(session, repo_id, full=True))
     dated = sorted((at, found) for at, found in tags if found)
     releases = [(at, str(found)) for at, found in dated]
-    released = {str(found): at for at, found in dated}
-    reported = {head.number: released.get(facts[head.number].versions.get("vllm") or "") for head in failures}
+    by_version = sorted((found, at) for at, found in dated)
+    reported = {
+        head.number: _released_at(by_version, facts[head.number].versions.get("vllm")) for head in failures
+    }
     patches = {str(found): _patches_of(found, at, dated) for at, found in dated}
     titled: dict[tuple[int, str], list[str]] = defaultdict(list)
     for number, field, value in values_in_titles(
@@ -95,12 +97,19 @@ def cases_of(session: Session, repo_id: int, repo: str, facts: Mapping[int, Fact
 
 
 def _stale_at(head: IssueRecord, released_at: datetime | None) -> datetime | None:
-    """Return until when a report was not closed as stale, counted from the release that it names.
+    """Return until when a report was not closed as stale, counted from the release that it is of.
 
     None if nobody answered it: what nobody confirmed may be the reporter's alone.
     """
     start = released_at or head.created_at
     return start + STALE_AFTER if start and head.comments > ROBOTS_COMMENTS else None
+
+
+def _released_at(releases: Sequence[tuple[Version, datetime]], version: str | None) -> datetime | None:
+    """Return when a version came out, or the newest release before it; None if there is none."""
+    found = ordered(version)
+    newest = Version(found.base_version) if found else None
+    return next((at for release, at in reversed(releases) if newest and release <= newest), None)
 
 
 def _patches_of(

@@ -32,6 +32,8 @@ _RUN = _table()["run"]
 USUAL_OPTIONS = frozenset(_RUN["usual"])
 """Options that take effect by default."""
 DECISIVE_OPTIONS = frozenset(_RUN["options"])
+NEEDS: Mapping[str, str] = _RUN["needs"]
+"""By option, the one that it has no effect without."""
 TITLED_OPTIONS = USUAL_OPTIONS.union(_RUN["options"], _RUN["titled"])
 PARSERS: tuple[str, ...] = tuple(_RUN["parsers"])
 """Parser names that a title may use next to the word "parser"."""
@@ -90,7 +92,8 @@ def has_feature(stack: Stack, row: Mapping[str, Any]) -> bool | None:
         return None
     if options is not None and "off" in row:
         return not options.keys() & set(row["off"])
-    if any(name and pattern(needed).search(name) for needed, name in named):
+    is_usual = "unless_models" in row and not pattern(row["unless_models"]).search(stack.model or "")
+    if is_usual or any(name and pattern(needed).search(name) for needed, name in named):
         return True
     found = [_is_set(options, wanted) for wanted in row.get("on", ())] if options is not None else []
     if True in found:

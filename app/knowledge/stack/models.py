@@ -1,10 +1,10 @@
 """Compare the models of a report with a stack's: family, generation, variant, size, weights. Pure."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from app.extract.rules.patterns import pattern
-from app.knowledge.stack.shapes import FailureCase, Sign
+from app.knowledge.stack.shapes import HARDWARE_KINDS, FailureCase, Sign
 from app.knowledge.stack.stack import Stack
 from app.match.search.agreement import families_named, lines_named, model_family, model_line
 
@@ -32,8 +32,9 @@ def model_signs(
 ) -> Iterator[Sign]:
     """Compare the model in the title, or else in the report, with the stack's.
 
-    is_software: the failure depends neither on the model's size nor on its weights. Otherwise other weights
-    differ; slightly if the report states none and the failure does not depend on the hardware.
+    is_software: the failure depends neither on the model's size nor on its weights. Otherwise another size
+    differs, slightly if the title is of all sizes and the kind of failure does not depend on the hardware; so
+    do other weights, slightly if the report states none and the failure does not depend on the hardware.
     """
     names = case.titled_models or case.facts.models
     title = plain_title(case.title)
@@ -50,13 +51,14 @@ def model_signs(
     if same:
         best = next((name for name in same if _size(name) == _size(stack.model)), same[0])
         yield Sign("agrees", f"with {best}", is_specific=True)
+        if other := other_variant(stack, title, is_beside=True):
+            yield Sign("differs", f"its title names {other} as well")
         if not is_software:
-            theirs = (*case.facts.models, *case.facts.backends.get("quantization", ()))
+            is_of_line = stack.line in lines and not _SIZE.search(title)
+            is_any_size = is_of_line and case.facts.failure_kind not in HARDWARE_KINDS
             for words in _size_difference(best, stack, case.facts.models):
-                yield Sign("differs", words)
-            weights = [found for found in map(_weights, theirs) if found]
-            for words in _weights_difference(stack, weights):
-                yield Sign("differs", words, is_slight=not weights and not is_of_hardware)
+                yield Sign("differs", words, is_slight=is_any_size)
+            yield from _weights_difference(stack, case, is_of_hardware=is_of_hardware)
     elif case.titled_models:
         yield Sign("rules_out", f"its title names {names[0]}, not {stack.model}")
     elif names:
@@ -94,17 +96,23 @@ def _size_difference(best: str, stack: Stack, names: Iterable[str]) -> Iterator[
         yield f"of another size than {mine}" if _size(mine) else f"yours may not be of {sizes[0]}"
 
 
-def _weights_difference(stack: Stack, theirs: Sequence[str]) -> Iterator[str]:
+def _weights_difference(stack: Stack, case: FailureCase, *, is_of_hardware: bool) -> Iterator[Sign]:
     """Yield a difference in quantization, which decides on the kernels."""
-    mine = _weights(stack.model or "") or _weights((stack.options or {}).get("quantization", ""))
-    if mine and mine not in theirs:
-        yield f"seen with {theirs[0] if theirs else 'other'} weights, and yours are {mine}"
+    named = [found for found in map(_weights, case.facts.models) if found]
+    theirs = named + [found for found in map(_weights, case.facts.backends.get("quantization", ())) if found]
+    stored = _weights(stack.model or "")
+    mine = stored or _weights((stack.options or {}).get("quantization", ""))
+    if named and mine and not stored:
+        yield Sign("differs", f"seen with {named[0]} weights; yours become {mine} when they are loaded")
+    elif mine and mine not in theirs:
+        words = f"seen with {theirs[0] if theirs else 'other'} weights, and yours are {mine}"
+        yield Sign("differs", words, is_slight=not theirs and not is_of_hardware)
     elif theirs and not mine:
-        yield f"seen with {theirs[0]} weights; yours are not known to be so"
+        yield Sign("differs", f"seen with {theirs[0]} weights; yours are not known to be so")
 
 
-def other_variant(stack: Stack, text: str) -> str | None:
-    """Return a variant of the stack's model, if a text names it and never the stack's own."""
+def other_variant(stack: Stack, text: str, *, is_beside: bool = False) -> str | None:
+    """Return another variant of the stack's model that a text names; with the stack's own if `is_beside`."""
     if not stack.line:
         return None
     line = re.escape(stack.line).replace(r"\-", "[-_ ]?")
@@ -114,7 +122,7 @@ def other_variant(stack: Stack, text: str) -> str | None:
     named = {found[0]: _variants(found[0]) for found in written}
     mine = _variants(stack.model or "")
     others = [name for name, variants in named.items() if variants - mine]
-    return others[0] if others and len(others) == len(named) else None
+    return others[0] if others and (is_beside or len(others) == len(named)) else None
 
 
 def is_very_model(name: str, stack: Stack) -> bool:

@@ -17,6 +17,7 @@ from app.extract.fields.settings import normalise_name
 from app.extract.rules.patterns import pattern, pattern_set
 from app.knowledge.stack.features import (
     DECISIVE_OPTIONS,
+    NEEDS,
     PARSER_OPTIONS,
     PARSERS,
     TITLED_OPTIONS,
@@ -28,18 +29,17 @@ from app.knowledge.stack.features import (
     settings_of_run,
 )
 from app.knowledge.stack.models import is_very_model, model_signs, other_variant, plain_title
-from app.knowledge.stack.shapes import FailureCase, Relation, Sign
+from app.knowledge.stack.shapes import HARDWARE_KINDS, FailureCase, Relation, Sign
 from app.knowledge.stack.stack import Stack
 from app.match.pairs.features import VAGUE_AXES, axes_of
 from app.match.search.agreement import families_named
 
 TEXT_MAX = 40_000
 """Maximum number of code points of a report searched for its run."""
-_HARDWARE_KINDS = frozenset({"crash", "oom", "slowdown", "hang"})
 _VERY_CARD_KINDS = frozenset({"oom", "slowdown"})
 """Kinds that depend on the very card, not only on its architecture."""
 _COMPUTATION = pattern(
-    r"(?i)garb|gibberish|!!!|exclamation|nonsens|\bnan\b|accura|degrad|diverge|determinis|quality|corrupt|incoheren|repeat"
+    r"(?i)garb|gibberish|!!!|exclamation|nonsens|\bnan\b|accura|degrad|diverge|determinis|quality|hallucinat|corrupt|incoheren|repeat"
     r"|random|scrambl|endless|precision|(?:wrong|weird|different|incorrect) (?:output|answer|result)"
 )
 """In the title of a wrong output: the computation is at fault, which depends on the kernels."""
@@ -74,6 +74,7 @@ _ARCHITECTURES: tuple[tuple[str, str, str], ...] = (
     (r"(?i)\bsm[-_ ]?100a?\b|\bsm[-_ ]?10\.0", "Blackwell", "server"),
     (r"(?i)\bsm[-_ ]?103a?\b|\bsm[-_ ]?10\.3", "Blackwell", "ultra"),
     (r"(?i)\bsm[-_ ]?120a?\b|\bsm[-_ ]?12\.0|rtx blackwell", "Blackwell", "workstation"),
+    (r"(?i)\bblackwell\b", "Blackwell", ""),
     (r"(?i)\bsm[-_ ]?1(?:10|21)a?\b|\bsm[-_ ]?1(?:1\.0|2\.1)|jetson|\bthor\b|spark\b", "Blackwell", "edge"),
 )
 """Architecture names in titles: pattern, architecture, chip class."""
@@ -119,6 +120,8 @@ _FILLERS = pattern(
     r"(?i)\b(?:vllm|running|runs?|serv\w+|using|loading|load(?:ed)?|models?|server|engine|inference|deploy\w*|start\w*"
     r"|updat\w+|upgrad\w+|a|an|the|it|its|this|any|some|new|latest|same|multiple|following|all|even|only|no"
     r"|when|whenever|if|under|during|while|with|without|after|upon|via|through|unless|on|for|from"
+    r"|api|openai|chat|completions|requests?|weights?|checkpoints?|warm-?up|runtime|decod\w+|inferenc\w+"
+    r"|nightly|v1|hardware|phase"
     r"|first|second|one|two|gpus?|single|\d+)\b|\W+"
 )
 """Words that add no condition to such a clause."""
@@ -136,12 +139,13 @@ _EXPLICIT_CONDITION = pattern(
 _SPARED = pattern(
     r"(?i)(?:not|n't|never) (?:occur|happen|appear|reproduc\w+|fail|affect|exist|present)\w*"
     r"(?: at all)? (?:with|on|for|in|using|when using) (?:the )?[`'\"]?([\w./-]+)"
-    r"|\b([\w./-]+)[`'\"]? (?:model )?(?:works|is working|runs|loads|(?:deploys and )?serves)"
-    r" (?:fine|well|correctly|as expected|without)"
+    r"|\b([\w./-]+)[`'\"]?(?:(?:,| \()[^().\n]{1,40}\))? (?:model )?"
+    r"(?:works|is working|runs|loads|(?:deploys and )?serves) (?:fine|well|correctly|as expected|without)"
     r"|(?i)\bbut ([\w./-]+)(?: \d+B)? (?:does(?: not|n't)|works)\b"
 )
 """In a text: what the failure is said not to occur with."""
 _ERROR_LINE = re.compile(r"\b\w*(?:[Ee]rror|Exception)\b: ?")
+_BARE_TYPE = re.compile(r"\w*(?:Error|Exception):?")
 _NOT_OF_THE_RUN = pattern(
     r"https?://[^\s)\]>]+|\b[\w-]+/[\w.-]+#\d+|with the command `pip install [^`\n]{1,60}`"
 )
@@ -177,7 +181,7 @@ def relate_text(stack: Stack, case: FailureCase, text: str, found: Relation) -> 
 
 def _signs(stack: Stack, case: FailureCase) -> Iterator[Sign]:
     """Yield the signs of each part of a report."""
-    features = _features(case)
+    features = features_of_case(case)
     for read in (_platform, _titled_architecture, _options, _bare_options, _parser):
         yield from read(stack, case)
     for row in features:
@@ -185,23 +189,32 @@ def _signs(stack: Stack, case: FailureCase) -> Iterator[Sign]:
     is_software, is_of_hardware = _parts_at_fault(case, features)
     yield from model_signs(stack, case, is_software=is_software, is_of_hardware=is_of_hardware)
     yield from _gpu(stack, case, is_of_hardware=is_of_hardware, is_software=is_software)
-    names_card = bool(case.titled_gpus or case.facts.gpus)
-    if case.facts.error and not names_card and _names_many_failures(case.facts.error.line):
-        yield Sign("differs", "its error has many causes, and it names no card")
+    if not (case.titled_gpus or case.facts.gpus):
+        if case.facts.failure_kind in HARDWARE_KINDS and not is_software:
+            yield Sign("differs", "it may depend on the card, and it names none")
+        elif not is_software and _is_any_failure(case):
+            yield Sign("differs", "its error has many causes, and it names no card")
+    if case.facts.failure_kind == "slowdown" and case.facts.regression is None:
+        yield Sign("differs", "it compares with no other version")
     if condition := _stated_condition("its title", _clauses(case.title), features):
         yield Sign("differs", condition)
 
 
-def _features(case: FailureCase) -> Sequence[Mapping[str, Any]]:
+def features_of_case(case: FailureCase) -> Sequence[Mapping[str, Any]]:
     return features_of(case.title, case.labels, case.facts.versions.get("vllm"))
+
+
+def is_of_software(features: Iterable[Mapping[str, Any]]) -> bool:
+    """True if a failure with these features depends neither on the hardware nor on a model's size."""
+    return any(row.get("is_software") for row in features)
 
 
 def _parts_at_fault(case: FailureCase, features: Iterable[Mapping[str, Any]]) -> tuple[bool, bool]:
     """Return whether a failure is of software alone (`is_software`), and whether it may depend on the GPU."""
     error, kind = case.facts.error, case.facts.failure_kind
-    if any(row.get("is_software") for row in features):
+    if is_of_software(features):
         return True, False
-    if kind in _HARDWARE_KINDS or _COMPUTATION.search(case.title):
+    if kind in HARDWARE_KINDS or _COMPUTATION.search(case.title):
         return False, True
     return False, error is not None and _KERNEL.search(f"{error.line} {error.frame}") is not None
 
@@ -246,8 +259,19 @@ def _titled_architecture(stack: Stack, case: FailureCase) -> Iterator[Sign]:
     mine = generation_of(stack.gpu) if stack.gpu else None
     named = [_ARCHITECTURES[at][1:] for at in sorted(_TITLED_ARCHITECTURES.Match(case.title) or ())]
     chips = {"", "ultra"} if _ULTRA.search(stack.gpu or "") else {"", mine[1]} if mine else set()
+    if any(chip for _, chip in named):  # "SM120 (Blackwell)" is of SM120
+        named = [one for one in named if one[1] or one[0] != "Blackwell"]
     if mine and named and not any(name == mine[0] and chip in chips for name, chip in named):
         yield Sign("rules_out", f"its title names {' '.join(named[0]).strip()}; yours is {stack.gpu}")
+
+
+def _is_any_failure(case: FailureCase) -> bool:
+    """True if the error has many causes, is told by its type alone, or is not told at all."""
+    error = case.facts.error
+    if error is None:
+        is_told = case.facts.failure_kind != "exception" or case.facts.regression is not None
+        return not is_told or _names_many_failures(case.title)
+    return _BARE_TYPE.fullmatch(error.line) is not None or _names_many_failures(error.line)
 
 
 @lru_cache(maxsize=8192)
@@ -279,8 +303,7 @@ def _gpu(stack: Stack, case: FailureCase, *, is_of_hardware: bool, is_software: 
     elif titled and not same:
         yield Sign("rules_out", f"its title names {titled[0]}; yours is {stack.gpu}")
     elif is_of_hardware or not same:
-        is_of_code = not is_of_hardware and (is_software or case.facts.error is not None)
-        is_slight = is_of_code or (same is not None and case.facts.failure_kind == "slowdown")
+        is_slight = not is_of_hardware and (is_software or case.facts.error is not None)
         yield Sign("differs", f"it was seen on {same or names[0]}, not on {stack.gpu}", is_slight=is_slight)
 
 
@@ -290,8 +313,7 @@ def _options(stack: Stack, case: FailureCase) -> Iterator[Sign]:
         return
     named = {normalise_name(one[1]): one for one in _OPTION.finditer(case.title) if "--no-" not in one[1]}
     unset = {normalise_name(one[1] or one[2]) for one in _UNSET.finditer(case.title)}
-    if "enable-reasoning" in unset:
-        unset.add("reasoning-parser")
+    unset |= {needed for name, needed in NEEDS.items() if name in unset}
     for name in sorted(unset.intersection(stack.options)):
         yield Sign("rules_out", f"it fails without --{name}, which yours sets")
     named = {name: one for name, one in named.items() if name not in unset}
@@ -336,7 +358,7 @@ def _plain_name(name: str) -> str:
 
 
 def _feature(stack: Stack, row: Mapping[str, Any], case: FailureCase) -> Iterator[Sign]:
-    if row["id"] == "usage" and case.title.startswith("[Performance]") and case.facts.regression is not None:
+    if row.get("is_compared") and case.facts.regression is not None:
         return
     is_on = has_feature(stack, row)
     if is_on is None:
@@ -362,9 +384,10 @@ def _stated_condition(
 ) -> str | None:
     """Return a sentence on the first condition that no other sign covers, or None."""
     for words in clauses:
-        clause = words.strip(" `'\"-\u2014")
+        clause = words.strip(" *`'\"-\u2014")
         is_asked = "--" in clause or any(row["title"].search(clause) for row in features)
-        is_named = families_named(plain_title(clause)) or any(find_mentions(clause)) or _PARSER.search(clause)
+        is_card = _TITLED_ARCHITECTURES.Match(clause) or any(find_mentions(clause))
+        is_named = is_card or families_named(plain_title(clause)) or _PARSER.search(clause)
         if not (is_asked or is_named or _SYMPTOM.search(clause)) and _FILLERS.sub("", clause):
             return f"{place} says “{clause}”: it matters if that is so for you"
     return None
@@ -374,7 +397,7 @@ def _differences_of_text(stack: Stack, case: FailureCase, text: str) -> Iterator
     """Yield the differences between the run that a report's text tells of and the stack."""
     if not text.strip():
         yield Sign("differs", "it has no text: what it takes is not known")
-    features = _features(case)
+    features = features_of_case(case)
     tried = " ".join(item.action for item in case.facts.workarounds)
     settings = [(name, value) for name, value in settings_of_run(text) if name not in tried]
     known = [row["id"] for row in features]

@@ -10,6 +10,8 @@ from app.knowledge.fix.shapes import FixTruth
 
 Answer = Literal["affects", "not", "unknown"]
 Fails = Literal["yes", "no", "unknown"]
+HARDWARE_KINDS = frozenset({"crash", "oom", "slowdown", "hang"})
+"""Kinds of failures that may depend on the hardware."""
 DIFFERENCES_MAX = 2
 """Maximum number of differences of a failure that may be the stack's."""
 

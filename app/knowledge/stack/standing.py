@@ -27,14 +27,15 @@ def standing(version: str | None, case: FailureCase) -> Standing:
         return Standing("unknown", "your version is not known")
     if ordered(version) is None:
         return Standing("unknown", f"{version} has no place among the releases")
-    released_in = None
+    mended = None
     if case.truth.view.state in {"fixed", "merged_unreleased"}:
         fix = seen_from(case.truth, version)
         if fix.for_you == "already_included":
             first = f", in {case.truth.view.released_in}" if case.truth.view.released_in else ""
             return Standing("no", f"{version} has the fix: {fix.pr}{first}")
-        released_in = fix.released_in if fix.for_you == "upgrade" else None
-    return next(chain(_by_range(version, case), _by_reports(version, case, released_in)))
+        if fix.for_you == "upgrade" or (fix.for_you == "not_fixed" and fix.earliest_possible):
+            mended = f"fixed in {fix.released_in}" if fix.released_in else f"fixed later by {fix.pr}"
+    return next(chain(_by_range(version, case), _by_reports(version, case, mended)))
 
 
 def _by_range(version: str, case: FailureCase) -> Iterator[Standing]:
@@ -67,10 +68,10 @@ def _by_range(version: str, case: FailureCase) -> Iterator[Standing]:
         yield Standing("yes", f"it is said to fail since {first}")
 
 
-def _by_reports(version: str, case: FailureCase, released_in: str | None) -> Iterator[Standing]:
+def _by_reports(version: str, case: FailureCase, mended: str | None) -> Iterator[Standing]:
     """Yield answers from the reported version, most decisive first.
 
-    `released_in`: a later version that contains the fix.
+    `mended`: how it was fixed after `version`.
     """
     stated, span = _reported(case), case.facts.regression
     reported = ordered(stated)
@@ -80,18 +81,18 @@ def _by_reports(version: str, case: FailureCase, released_in: str | None) -> Ite
         yield Standing("unknown", f"it is reported on {reported}; whether {version} has it is not known")
     if is_same(stated, version):
         yield Standing("yes", f"it is reported on {reported}")
-    if version in case.patches and not released_in:
+    if version in case.patches and not mended:
         yield Standing("yes", f"it is reported on {reported}, of which {version} is a patch")
     is_settled = case.state != "open" and not _is_stale(case)
-    if is_settled and not released_in and case.truth.view.state != "merged_unreleased":
+    if is_settled and not mended and case.truth.view.state != "merged_unreleased":
         is_near = _is_in_reach(stated, version)
         yield Standing(
             "unknown",
             f"it is reported on {reported} and was closed, and nothing says what fixed it",
             is_near=is_near,
         )
-    if released_in:
-        yield Standing("yes", f"it is reported on {reported} and fixed in {released_in}")
+    if mended:
+        yield Standing("yes", f"it is reported on {reported} and {mended}")
     if _persists(case, stated, version):
         yield Standing("yes", f"it is reported on {reported} and {_unresolved(case)}")
     yield Standing("unknown", f"it is reported on {reported}, long before {version}")

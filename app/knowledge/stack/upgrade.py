@@ -26,7 +26,7 @@ from app.knowledge.markdown import render_markdown
 from app.knowledge.possible_versions import check_possible
 from app.knowledge.remedies import Remedy, remedies_of
 from app.knowledge.stack.failures import Failures, KnownFailure, load_failures
-from app.knowledge.stack.relation import generation_of
+from app.knowledge.stack.relation import features_of_case, generation_of, is_of_software
 from app.knowledge.stack.stack import Stack
 from app.knowledge.stack.standing import line_of
 from app.match.search.agreement import model_family
@@ -249,8 +249,13 @@ def _list_of(item: KnownFailure, one: str, other: str) -> str | None:
 
 
 def _keeps_from_starting(item: KnownFailure) -> bool:
-    """True for a failure at installation or at the start: who runs the version does not have it."""
+    """True for a failure at installation or at the start: who runs the version does not have it.
+
+    A server whose answers are wrong has started, where they are at fault and not the model.
+    """
     facts = item.stored.case.facts
+    if facts.failure_kind == "wrong_output" and is_of_software(features_of_case(item.stored.case)):
+        return False
     error = " ".join((facts.error.line, *facts.error.wrappers)) if facts.error else ""
     words = f"{item.stored.case.title} {error}"
     return facts.failure_kind == "install" or _NO_START.search(words) is not None

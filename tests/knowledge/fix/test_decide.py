@@ -635,6 +635,8 @@ SEEN = [
     ("estimated: before the first possible", ESTIMATED, "0.9.1", "not_fixed", None),
     ("estimated: the first possible", ESTIMATED, "0.9.2", "unknown", None),
     ("estimated: after it", ESTIMATED, "0.10.0", "unknown", None),
+    ("estimated: the second line that began after it", ESTIMATED, "0.11.0", "already_included", None),
+    ("estimated: a build of that line", ESTIMATED, "0.11.0rc1", "unknown", None),
     ("in progress", a_case(OPEN, waits(7)), "0.9.1", "not_fixed", None),
     ("not fixed", a_case(OPEN), "0.9.1", "not_fixed", None),
     ("stale", a_case(STALE), "0.9.1", "not_fixed", None),

@@ -11,7 +11,7 @@ from app.knowledge.stack.relation import relate, relate_text, vendor_of
 from app.knowledge.stack.shapes import FailureCase, affects_of
 from app.knowledge.stack.stack import Stack, parse_stack
 from app.knowledge.stack.standing import standing
-from tests.knowledge.stack.conftest import FIXED, case
+from tests.knowledge.stack.conftest import FIXED, SPAN, case
 
 MINE = "0.21.0~H100~Qwen/Qwen3-30B-A3B~--tensor-parallel-size 4 --enable-lora"
 ALIKE = ("Qwen3-30B-A3B",)
@@ -50,6 +50,21 @@ def mine(text: str = MINE) -> Stack:
         (case(models=("Qwen/Qwen3-30B-A3B-Instruct",), gpus=("H100",)), "yes"),
         (case(models=("Qwen/Qwen3-30B-A3B-FP8",)), "unknown"),
         (case("Tool division by zero", models=ALIKE), "yes"),
+        (case("EngineCore died", models=ALIKE, error=None, kind="other"), "unknown"),
+        (case("It raises an error", models=ALIKE, error=None), "unknown"),
+        (case("It raises an error", models=ALIKE, error=None, gpus=("H100",)), "yes"),
+        (case("LoRA fails", models=ALIKE, error=ErrorFact(type="AssertionError", message="")), "unknown"),
+        (case("LoRA is slow", models=ALIKE, gpus=("H100",), kind="slowdown"), "unknown"),
+        (case("LoRA is slow", models=ALIKE, gpus=("H100",), kind="slowdown", span=SPAN), "yes"),
+        (case("LoRA is slow", models=ALIKE, gpus=("H200",), kind="slowdown", span=SPAN), "unknown"),
+        (case("[Performance]: LoRA", models=ALIKE), "unknown"),
+        (case("[Performance]: LoRA", models=ALIKE, span=SPAN), "yes"),
+        (case("LoRA has quality issues", models=ALIKE), "unknown"),
+        (case("MFU is too high with LoRA", models=ALIKE), "no"),
+        (case("Qwen3 and Qwen3-Coder lose words", models=ALIKE), "unknown"),
+        (case("Qwen3 loses words", models=("Qwen3-235B-A22B",)), "yes"),
+        (case("Qwen3 crashes", models=("Qwen3-235B-A22B",), gpus=("H100",), kind="crash"), "unknown"),
+        (case("It loses words", models=("Qwen3-235B-A22B",)), "unknown"),
         (case("Whisper streams no text", models=ALIKE), "no"),
         (case("Docker image is too large", models=ALIKE), "unknown"),
         (case("Why is it slow?", models=ALIKE), "unknown"),
@@ -59,6 +74,9 @@ def mine(text: str = MINE) -> Stack:
         (case("[CI Failure]: test_x.py", models=ALIKE), "no"),
         (case("It fails in the V0 engine", models=ALIKE), "no"),
         (case("It fails with a cold cache", models=ALIKE), "unknown"),
+        (case("It fails on /v1/chat/completions during weight loading", models=ALIKE), "yes"),
+        (case("It fails on Hopper", models=ALIKE), "yes"),
+        (case("It fails on Blackwell", models=ALIKE), "no"),
         (case("It fails with RuntimeError: no tensor with that name", models=ALIKE), "yes"),
     ],
 )
@@ -78,7 +96,8 @@ def test_a_failure_is_the_stack_s_if_its_model_or_a_feature_agrees_and_nothing_d
         (("H100",), "oom", "yes"),
         (("B200",), "crash", "unknown"),
         (("B200",), "exception", "yes"),
-        ((), "crash", "yes"),
+        ((), "crash", "unknown"),
+        ((), "exception", "yes"),
     ],
 )
 def test_what_may_depend_on_the_card_must_have_been_seen_on_one_like_it(
@@ -202,9 +221,12 @@ def test_size_and_weights_are_nothing_to_tool_calls() -> None:
     assert relate(stack, case("Tool calls fail", models=("Qwen/Qwen3-8B",))).answer == "yes"
 
 
-def test_weights_are_also_quantised_by_an_option() -> None:
-    given = case("LoRA fails", models=("Qwen3-30B-A3B-FP8",))
-    assert relate(mine(f"{MINE} --quantization fp8"), given).answer == "yes"
+def test_weights_quantised_when_they_are_loaded_are_not_those_of_a_quantised_checkpoint() -> None:
+    stack = mine(f"{MINE} --quantization fp8")
+    given = case("LoRA fails", models=ALIKE)
+    loaded = replace(given, facts=given.facts.model_copy(update={"backends": {"quantization": ("fp8",)}}))
+    assert relate(stack, loaded).answer == "yes"
+    assert relate(stack, case("LoRA fails", models=("Qwen3-30B-A3B-FP8",))).answer == "unknown"
 
 
 def test_all_that_differs_is_named_beside_what_agrees() -> None:
@@ -239,6 +261,10 @@ def test_all_that_differs_is_named_beside_what_agrees() -> None:
         ("it works with --pipeline-parallel-size 2", None),
         ("It is the parser of offline inference.", "vLLM as a library"),
         ("It only happens when the cache is cold.", "only happens"),
+        ("Qwen3-30B-A3B (from the hub, not ours) works fine.", "does not fail with Qwen3-30B-A3B"),
+        ("vllm serve m --tensor-parallel-size 16", "several machines"),
+        ("cu12 fails, and cu13 does not", "CUDA 12 with CUDA 13"),
+        ("Would it be possible to add such a parser?", "a question"),
         ("See https://example.com/when-vllm-is-a-library/MTP", None),
         ("You can update with the command `pip install --upgrade transformers`.", None),
     ],
@@ -250,6 +276,29 @@ def test_the_run_of_the_report_must_be_one_like_it(text: str, reason: str | None
     before = relate(mine(), given)
     found = relate_text(mine(), given, text, before)
     assert found == before if reason is None else reason in found.reason
+
+
+@pytest.mark.parametrize(
+    ("model", "args", "answer"),
+    [
+        ("Qwen/Qwen3-30B-A3B", "--max-model-len 8192", "yes"),
+        ("Qwen/Qwen3.5-27B", "--max-model-len 8192", "no"),
+        ("Qwen/Qwen3.5-27B", "--enable-prefix-caching", "yes"),
+    ],
+)
+def test_prefix_caching_is_off_by_default_for_models_with_recurrent_layers(
+    model: str, args: str, answer: str
+) -> None:
+    given = case("Prefix caching loses words", models=(model,))
+    assert relate(mine(f"0.21.0~H100~{model}~{args}"), given).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("title", "answer"), [("It refuses image_embeds", "unknown"), ("It refuses an image", "yes")]
+)
+def test_inputs_that_are_computed_beforehand_are_seldom_sent(title: str, answer: str) -> None:
+    stack = mine("0.21.0~H100~Qwen/Qwen3-VL-8B-Instruct~--max-model-len 8192")
+    assert relate(stack, case(title, models=("Qwen3-VL-8B-Instruct",))).answer == answer
 
 
 def test_a_report_without_a_text_is_not_firmly_the_stack_s() -> None:

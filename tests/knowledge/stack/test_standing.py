@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from app.extract.facts import Regression
+from app.extract.versions import Version
+from app.knowledge.fix.shapes import FixTruth, FixView, Held
 from app.knowledge.stack.standing import FailureCase, standing
 from tests.knowledge.stack.conftest import FIXED, SPAN, case
 
@@ -56,6 +58,22 @@ def test_a_report_without_a_release_is_not_placed_by_its_date() -> None:
 def test_a_fix_after_which_it_was_seen_is_none() -> None:
     span = Regression(first_failing="0.19.0", still_failing=("0.21.0",), fixed_in="0.20.0")
     assert standing("0.21.0", case(span=span)).answer == "yes"
+
+
+def test_a_merge_of_unknown_release_is_in_the_second_line_after_it() -> None:
+    releases = tuple(map(Version, ("0.20.0", "0.21.0", "0.21.1", "0.22.0")))
+    view = FixView(state="merged_unreleased", pr="#9", earliest_possible="0.21.0")
+    merged = FixTruth(view, Held(lacking=frozenset(releases[:1]), released=releases))
+    found = {
+        version: standing(version, case(version="0.19.0", truth=merged, state="closed"))
+        for version in ("0.20.0", "0.21.1", "0.22.0")
+    }
+    assert {version: one.answer for version, one in found.items()} == {
+        "0.20.0": "yes",
+        "0.21.1": "unknown",
+        "0.22.0": "no",
+    }
+    assert found["0.20.0"].reason == "it is reported on 0.19.0 and fixed later by #9"
 
 
 def test_what_was_closed_without_a_word_may_still_fail_nearby() -> None:

@@ -31,7 +31,7 @@ ROWS = {
     1: ("LoRA breaks", "crash", "0.20.0", None),
     2: ("LoRA breaks anew", "exception", "0.21.0", Regression(last_working="0.20.0", first_failing="0.21.0")),
     3: ("LoRA is slow", "slowdown", "0.20.0", Regression(first_failing="0.19.0", fixed_in="0.21.0")),
-    4: ("LoRA hangs", "hang", "0.21.0", None),
+    4: ("LoRA loses letters", "exception", "0.21.0", None),
     5: ("Eagle3 breaks", "crash", "0.21.0", Regression(first_failing="0.21.0")),
     6: ("It breaks on main", "crash", "main", None),
     7: ("LoRA loses words", "wrong_output", "0.22.0", None),
@@ -152,6 +152,19 @@ def test_what_fails_at_the_start_is_not_open_for_who_runs_the_version(stored: St
     assert 4 not in {line.number for line in found.still_open}
     told = next(line.reason for line in found.unsure if line.number == 4)
     assert told.endswith("it fails at the start, and yours runs on 0.21.0.")
+
+
+@pytest.mark.parametrize(
+    ("title", "is_open"), [("LoRA does not work", False), ("LoRA tool calls do not work", True)]
+)
+def test_a_server_whose_answers_are_wrong_has_started(stored: Store, title: str, is_open: bool) -> None:
+    with stored.unit_of_work() as session:
+        repo_id = find_repository(session, REPO) or 0
+        save_issues(session, repo_id, [an_issue(7, title=title, body="LoRA loses words 0.22.0 ")])
+        save_releases(session, repo_id, [a_release("v0.23.0", published_at=datetime(2026, 6, 1, tzinfo=UTC))])
+    stack = parse_stack("0.22.0~H100~--enable-lora --enable-auto-tool-choice --tool-call-parser hermes")
+    found = compare_versions(stored, REPO, "0.22.0", "0.23.0", stack)
+    assert (7 in {line.number for line in found.still_open}) == is_open
 
 
 def test_a_version_that_nobody_ran_is_never_the_best(stored: Store) -> None:
