@@ -108,7 +108,7 @@ def _stale_at(head: IssueRecord, released_at: datetime | None) -> datetime | Non
 def _released_at(releases: Sequence[tuple[Version, datetime]], version: str | None) -> datetime | None:
     """Return when a version came out, or the newest release before it; None if there is none."""
     found = ordered(version)
-    newest = Version(found.base_version) if found else None
+    newest = ordered(found.base_version) if found else None
     return next((at for release, at in reversed(releases) if newest and release <= newest), None)
 
 
