@@ -243,7 +243,8 @@ def _platforms(document: Document, environment: Environment) -> Iterator[_Hit]:
     for part, value in (("+cpu", "cpu"), ("+rocm", "rocm"), ("+xpu", "xpu")):
         if torch is not None and part in torch.value and not (is_hosted and value == "cpu"):
             yield "platform", "build", FoundValue(value, torch.span, "platform.torch_build")
-    if rocm := environment.entries.get("ROCM used to build PyTorch"):
+    rocm = environment.entries.get("ROCM used to build PyTorch")
+    if rocm is not None and rocm.value[:1].isdigit():  # not "N/A", which more may follow
         yield "platform", "build", FoundValue("rocm", rocm.span, "platform.rocm_build")
     for gpu in gpus:
         value = next(

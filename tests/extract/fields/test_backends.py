@@ -231,3 +231,11 @@ def test_imports_run_no_backend() -> None:
     frame = 'File "/x/site-packages/outlines/generate/api.py", line 5, in {}'
     assert "structured_output" not in backends(frame.format("<module>"))
     assert backends(frame.format("generate"))["structured_output"] == ["outlines"]
+
+
+@pytest.mark.parametrize(
+    ("built_with", "platform"), [("6.3.25211-7c9236b16", ["rocm"]), ("N/A", None), ("N/A > >", None)]
+)
+def test_torch_built_with_rocm_tells_the_platform(built_with: str, platform: list[str] | None) -> None:
+    dump = f"```\nPyTorch version: 2.7.0\nROCM used to build PyTorch: {built_with}\nOS: Ubuntu 22.04\n```"
+    assert backends(dump).get("platform") == platform
