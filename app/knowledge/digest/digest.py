@@ -422,7 +422,7 @@ def headline(week: WeekIssues, growing: int, fixed: Sequence[FixNews], before: i
     rest = []
     if week.failures and (most := week.failures[0]).reports > 1:
         text = one_line(most.text or f"#{most.canonical} {most.title}", _ERROR_CHARS)
-        rest.append(f"most reports, {most.reports}, are of “{text}”")
+        rest.append(f"the most reported, with {most.reports} reports, is “{text}”")
     if growing:
         rest.append(f"{plural(growing, 'failure')} {'grows' if growing == 1 else 'grow'}")
     if released := sum(item.how == "released" for item in fixed):

@@ -275,7 +275,7 @@ def _reason(item: KnownFailure, one: str, other: str) -> str:
     differs = [*mine.differs] if mine else []
     if mine and before.answer != "no" and _keeps_from_starting(item):
         differs.append(f"it fails at the start, and yours runs on {one}")
-    return f"{known}. Not known, or other: {'; '.join(differs)}" if differs else known
+    return f"{known}. Differs or is not known: {'; '.join(differs)}" if differs else known
 
 
 def _is_after(item: KnownFailure, version: str) -> bool:
@@ -403,5 +403,5 @@ def _without_fixes(missing: Sequence[str], fixed: int) -> str:
     nothing = " and ".join(f"no {name}" for name in missing)
     return (
         f"{'More fixes' if fixed else 'Fixes'} cannot be known here yet, as {nothing} are stored: "
-        "triage sync brings them, and so does a server that syncs."
+        "triage sync brings them."
     )

@@ -223,7 +223,7 @@ def test_failures_are_told_by_cluster_the_most_reported_first(digest: Digest) ->
 def test_the_growing_cluster_is_named(digest: Digest) -> None:
     assert [(one.id, one.reports, one.before) for one in digest.growing] == [(GROWING, 5, 1)]
     assert digest.headline == (
-        "14 new failures among 15 new issues, 12 more than the week before; most reports, 5, are of "
+        "14 new failures among 15 new issues, 12 more than the week before; the most reported, with 5 reports, is "
         f"“ValueError | {GROWING}”, 1 failure grows, 1 fix came out."
     )
 
@@ -276,7 +276,7 @@ def test_the_headline_names_a_failure_without_an_error_by_its_title(digest: Dige
     most = digest.clusters[0].model_copy(update={"text": "", "title": "Output differs", "canonical": 7})
     week = WeekIssues(IsoWeek.parse(WEEK), (), (7, 8), (7, 8), {}, (most,))
 
-    assert "are of “#7 Output differs”" in headline(week, 0, [], None)
+    assert "is “#7 Output differs”" in headline(week, 0, [], None)
 
 
 def test_most_hit_is_what_nothing_is_said_to_help_against(digest: Digest) -> None:

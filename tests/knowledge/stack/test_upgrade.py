@@ -120,12 +120,12 @@ def test_with_a_stack_only_what_is_of_it_counts(stored: Store) -> None:
     found = compare_versions(stored, REPO, "0.20.0", "0.21.0", stack)
     assert {line.number: line.reason for line in found.breaks} == {
         2: "It works in 0.20.0 and fails in 0.21.0; of LoRA adapters, as yours. "
-        "Not known, or other: it was seen on H100, not on L40S.",
+        "Differs or is not known: it was seen on H100, not on L40S.",
         4: "It is reported on 0.21.0; of LoRA adapters, as yours.",
     }
     unsure = "It is reported on 0.20.0 and open; of LoRA adapters, as yours."
     assert [line.reason for line in found.unsure] == [
-        f"{unsure} Not known, or other: it was seen on H100, not on L40S."
+        f"{unsure} Differs or is not known: it was seen on H100, not on L40S."
     ]
     assert found.verdict == "wait"
     assert any(
@@ -221,7 +221,7 @@ def test_a_report_without_a_release_is_in_no_list(stored: Store) -> None:
 def test_the_answer_reads_as_text_and_as_markdown(stored: Store) -> None:
     found = compare_versions(stored, REPO, "0.20.0", "0.21.0", parse_stack("0.20.0~--enable-lora"))
     assert upgrade_text(found).startswith("vLLM 0.20.0 to 0.21.0: WAIT")
-    assert "MAY AFFECT YOU: each says what is not known, or other (1)" in upgrade_text(found)
+    assert "MAY AFFECT YOU: each says what differs or is not known (1)" in upgrade_text(found)
     markdown = upgrade_markdown(found)
     assert "## Known to break for you (2)" in markdown
     assert "## May affect you" in markdown

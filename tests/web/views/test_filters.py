@@ -9,6 +9,7 @@ import pytest
 from app.extract.facts import Regression
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.labels import FOR_YOU
+from app.knowledge.launch import CommandPart, ComposedCommand
 from app.web.views.filters import (
     SHADES,
     age,
@@ -127,3 +128,21 @@ def test_shades_rise_from_none_to_the_most() -> None:
 )
 def test_a_heading_has_no_marks_of_code_or_bold_text(title: str, plain: str) -> None:
     assert heading(title) == plain
+
+
+def test_only_the_words_of_a_change_are_underlined_and_the_command_stays_whole() -> None:
+    parts = (
+        CommandPart(text="vllm serve M "),
+        CommandPart(text="--seed 1 ", change="added"),
+        CommandPart(text="--port 1"),
+    )
+    item = ComposedCommand(
+        change="--seed 1", line="vllm serve M --seed 1 --port 1", parts=parts, source="command"
+    )
+    source = '{% from "_composed.html" import composed_command %}{{ composed_command("c", item) }}'
+    page = _environment().from_string(source).render(item=item)
+    command = page.partition('<code id="c">')[2].partition("</code>")[0]
+
+    assert command == (
+        'vllm serve M <ins><span class="option">--seed</span> 1</ins> <span class="option">--port</span> 1'
+    )
