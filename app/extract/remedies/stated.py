@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from app.extract.facts import Outcome
+from app.extract.fields.gpu_names import find_mentions
+from app.extract.fields.settings import normalise_name
 from app.extract.remedies.changes import find_names, grammar, kind_of, split_clauses, trimmed
 from app.extract.remedies.cues import find_cues, find_denial, is_hypothetical
 from app.extract.remedies.polarity import with_polarity
@@ -52,6 +54,16 @@ STATED = "workaround.stated"
 _FRAGMENTS = frozenset(["again", "and", "or", "from", "to", "as", "than", "for", "of", "we", "i"])
 _DEEDS = VERBS | {"runn"}
 _JOINING = frozenset(["or", "and", "with", "nor", "as", "well"])
+_ALONE = pattern(r"(?i)\b(?:one|single|1)\b")
+_LEAVES_OUT = pattern(r"(?i)\b(?:without|not|no|non|remov\w+|disabl\w+|drop\w*|turn\w* off|unset\w*)\b")
+_EASES = pattern(r"(?i)\b(?:without|unless|only|works?|working|fix\w*|solved?|than)\b")
+"""In a title: what it names may be what helps."""
+_VALUE = pattern(
+    r"(?i)(?:(--?[a-z][\w-]*|\b[a-z][a-z\d]*(?:[_-][a-z\d]+)+)(?: ?==? ?| (?:of |to |is )?)"
+    r"|\b([tpde]p)(?: ?==? ?| ?))[`'\"]?(\d[\w.]*|true|false)\b"
+)
+"""A setting and its value."""
+
 _OTHER_SCRIPT = pattern(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
 _OUTCOMES: dict[str, Outcome] = {
     "works": "works",
@@ -78,15 +90,30 @@ def find_stated(document: Document, sentences: Sequence[Sentence], at: int) -> t
     hope = max((item.chance for item in found if item.label != "fails"), default=0.0 if found else 1.0)
     kept = (item for item in (_kept_reading(sentence, item, stated, hope) for item in apart) if item)
     least = MIN_LONG_CHANCE if len(sentence.text) > LONG_SENTENCE_CHARS else MIN_CHANCE
-    believed = (item for item in (*kept, *stated) if _is_believed(item, least))
+    believed = (item for item in (*kept, *stated) if item.chance >= least or item.outcome == "fails")
     judged = (with_polarity(sentence, _balanced(sentence, item)) for item in believed)
-    return tuple(item for item in judged if item)
+    return tuple(item for item in judged if item and _is_for_the_reader(item, document.issue.title))
 
 
-def _is_believed(item: RemedyStatement, least: float) -> bool:
-    """True for a failed attempt, and for a probable change that a reader in the same situation can make."""
-    is_other_use = grammar("other_use").search(item.action) is not None
-    return item.outcome == "fails" or (item.chance >= least and not is_other_use)
+def _is_for_the_reader(item: RemedyStatement, title: str) -> bool:
+    """True if who has the failure can make the change: other requests or another card are no change.
+
+    Nor is the very setting under which the title says that it fails, where another model works with it. What
+    was tried in vain is told in any case.
+    """
+    if item.outcome == "fails":
+        return True
+    is_other_card = any(find_mentions(item.action)) and not _ALONE.search(item.action)
+    is_left_out = item.without or _LEAVES_OUT.search(item.action) is not None
+    is_titled = not is_left_out and item.source != "title" and not _EASES.search(title)
+    is_what_fails = is_titled and not _values(item.action).isdisjoint(_values(title))
+    return not (is_other_card or is_what_fails or grammar("other_use").search(item.action))
+
+
+def _values(text: str) -> frozenset[tuple[str, str]]:
+    """Return the settings with a number or a truth value in a text: "TP=2" is `tensor-parallel-size`, "2"."""
+    found = ((match[1] or match[2], match[3]) for match in _VALUE.finditer(text))
+    return frozenset((normalise_name(name.strip("-")), value.lower()) for name, value in found)
 
 
 def _least(sentence: Sentence, item: Statement, read: Sequence[RemedyStatement]) -> float:

@@ -39,6 +39,33 @@ def test_shorter_or_fewer_requests_are_no_remedy(said: str) -> None:
     assert _of(said) == []
 
 
+@pytest.mark.parametrize(
+    ("said", "action"),
+    [
+        ("It works fine on two 8xA100 nodes.", None),
+        ("It does not occur with L4 or A100 GPUs.", None),
+        ("This is normal when using one H100 GPU.", "using one H100 GPU"),
+    ],
+)
+def test_another_card_is_no_remedy_and_one_card_of_many_is(said: str, action: str | None) -> None:
+    assert [found for found, *_ in _of(said)] == ([action] if action else [])
+
+
+@pytest.mark.parametrize(
+    ("title", "found"),
+    [
+        ("[Bug]: garbage under tensor-parallel-size 2", []),
+        ("[Bug]: garbage under tensor-parallel-size 4", ["TP=2"]),
+        ("[Bug]: it only works with TP=2", ["TP=2"]),
+    ],
+)
+def test_what_the_title_fails_under_is_no_remedy_though_another_model_works_with_it(
+    title: str, found: list[str]
+) -> None:
+    document = read_document(IssueText(1, title, "The 31B model works correctly with TP=2."))
+    assert [item.action for item, _ in find_workarounds(document)] == found
+
+
 def test_the_reporter_and_the_title_confirm_nothing() -> None:
     comments = (
         CommentText("Thanks, works for me now with VLLM_USE_V1=0.", 5, "alice", "NONE"),
