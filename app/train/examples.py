@@ -164,13 +164,20 @@ def made_examples(count: int, around: Sequence[Surroundings]) -> tuple[list[Labe
     return [example for example in remedies if example.number not in of_versions], roles
 
 
-def _role_examples(number: int, document: Document, labels: Sequence[dict[str, Any]]) -> Iterator[Labelled]:
-    """Yield an example for each mention in a labelled sentence."""
+def _role_examples(number: int, document: Document, labels: Sequence[dict[str, Any]]) -> list[Labelled]:
+    """Return an example for each mention in a labelled sentence.
+
+    Readers labelled a value once per sentence: where it stands there again, it is no example.
+    """
     sentences, said = read_mentions(document)
     known = {at: _label_of(sentence, labels) for at, (sentence, _) in sentences.items()}
-    for one in said:
-        if label := known[one.sentence]:
-            yield _role_example(number, one, sentences[one.sentence][0], label)
+    found = [
+        ((one.sentence, one.mention.value), _role_example(number, one, sentences[one.sentence][0], label))
+        for one in said
+        if (label := known[one.sentence])
+    ]
+    told = {place for place, example in found if example.gold}
+    return [example for place, example in found if example.gold or place not in told]
 
 
 def _role_example(number: int, one: LocatedMention, sentence: Sentence, label: dict[str, Any]) -> Labelled:

@@ -24,15 +24,18 @@ SHARES = {
     "nothing": 0.16,
     "last_working": 0.08,
     "first_failing": 0.07,
-    "still_failing": 0.05,
+    "still_failing": 0.07,
     "fixed_in": 0.03,
-    "culprit": 0.04,
-    "mixed": 0.05,
-    "no_role": 0.08,
+    "culprit": 0.06,
+    "mixed": 0.10,
+    "no_role": 0.10,
 }
 """Share of templates drawn for each outcome, similar to its share of the real labels."""
 
 _CHANCES = np.array(list(SHARES.values())) / sum(SHARES.values())
+SHORT_SHARE = 0.15
+"""Share of versions without a patch number."""
+
 FIRST_NUMBER = 10_000_000
 """Numbers of synthetic issues start here, above all real ones."""
 
@@ -105,6 +108,8 @@ def _versions(rng: np.random.Generator) -> tuple[str, str]:
     minor, patch = rng.integers(2, 23), rng.integers(0, 6)
     older = f"0.{minor}.{patch}"
     newer = f"0.{minor}.{patch + 1}" if rng.random() < 0.5 else f"0.{minor + 1}.{rng.integers(0, 3)}"
+    if rng.random() < SHORT_SHARE:
+        older, newer = f"0.{minor}", f"0.{minor + 1}"
     sign = _pick(rng, ["", "", "v"])
     return sign + older, sign + newer
 

@@ -22,6 +22,7 @@ from app.extract.statements.candidates import find_spans, has_cue, may_state
 from app.extract.statements.features import (
     Hint,
     Mention,
+    Sort,
     Surroundings,
     candidate_features,
     mention_features,
@@ -46,6 +47,14 @@ RULED = 1.0
 
 UNRULED_BLAME = -0.4
 """Added to the sum of a culprit that they do not find: a wrongly blamed change does the most harm."""
+
+_KIND_OF_SORT: dict[Sort, str] = {
+    "ours": "VERSION",
+    "other": "VERSION",
+    "change": "ISSUE",
+    "commit": "COMMIT",
+}
+"""The kind of a mention's token, however it is written: an address, in backticks, with a date."""
 
 SECOND_SHARE = 0.5
 """A further candidate counts if its probability is at least this share of the best one's."""
@@ -200,11 +209,7 @@ def locate_mentions(
     text: str, mentions: Sequence[Mention], around: Surroundings, hints: Sequence[Hint], sentence: int
 ) -> list[LocatedMention]:
     """Return the mentions of one sentence with their features."""
-    days = {(one.start, one.end) for one in mentions if one.sort == "ours" and "." not in one.value}
-    tokens = [
-        replace(token, kind="VERSION") if (token.start, token.end) in days else token
-        for token in tokenise(text)
-    ]
+    tokens = [_as_mention(token, mentions) for token in tokenise(text)]
     words = title_words(around.title)
     places = [(one, span) for one in mentions if (span := covering(tokens, one.start, one.end))]
     spans = [span for _, span in places]
@@ -216,6 +221,14 @@ def locate_mentions(
         labels = frozenset(hint.label for hint in hints if hint.start < one.end and one.start < hint.end)
         found.append(LocatedMention(one, sentence, labels, tuple(rows_of((*shared, *own, *beside)))))
     return found
+
+
+def _as_mention(token: Token, mentions: Sequence[Mention]) -> Token:
+    """Return a token of a mention with the kind of its sort, except for pins and links to code."""
+    if token.kind in ("PIN", ".") or "/blob/" in token.text:
+        return token
+    sorts = (one.sort for one in mentions if token.start < one.end and one.start < token.end)
+    return replace(token, kind=next((_KIND_OF_SORT[sort] for sort in sorts), token.kind))
 
 
 def decide_roles(mentions: Sequence[LocatedMention]) -> list[tuple[str, float]]:

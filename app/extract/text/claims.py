@@ -24,7 +24,10 @@ _VERSION = pattern(
     ignore_case=True,
 )
 _UNITS = (" gb", " gib", " mb", " tok", " s ", "gb", " ms", "s)")
-_LISTED = frozenset([",", "and", "->", "to", "/", "or", "→", "=>", "~"])
+_LISTED = frozenset(
+    [",", "and", "->", "to", "/", "or", "→", "=>", "~", "vs", "vs.", "&", "、", "和", ", and"]
+)
+_BEFORE_SHORT = (" on", " in", "since", "from", " with", " than")
 FOREIGN_MAJOR_FROM = 1
 """vLLM's major version is 0; a larger one belongs to another package."""
 LAST_MINOR = 40
@@ -49,7 +52,7 @@ def versions_in(sentence: Sentence) -> list[VersionMention]:
     for match in _VERSION.finditer(sentence.text):
         start, end = match.start(), match.end(1)
         before = sentence.low[max(0, start - 28) : start].rstrip(" =<>~:`*(v-@")
-        is_listed = sentence.text[foreign_end:start].strip(" v`") in _LISTED
+        is_listed = sentence.text[foreign_end:start].strip(" `*") in _LISTED
         is_foreign = before.endswith(_FOREIGN) and not before.endswith(_OURS)
         if is_foreign or (foreign_end > 0 and is_listed):
             foreign_end = end
@@ -67,14 +70,14 @@ def _is_vllm_version(sentence: Sentence, match: Any, before: str, last_end: int)
     """True if a number is a vLLM version, judged by its format and context.
 
     Args:
-        last_end: where the last version before it ends: in "0.8.3/0.8.4" both are named.
+        last_end: where the last version before it ends: in "0.8.3, 0.9" both are named.
     """
     text, start, end = match.group(1), match.start(), match.end(1)
     numbers = text.split(".")
     is_named = (
         match.group(0)[:1] in "vV"
         or before.endswith(("vllm", "version", "release", "image", "openai"))
-        or sentence.text[last_end:start] == "/"
+        or sentence.text[last_end:start].strip(" `*") in _LISTED
     )
     if text.startswith("0.0.") or (sentence.text[end : end + 2] in (".x", ".*") and len(numbers) > 2):
         return False
@@ -90,13 +93,11 @@ def _is_vllm_version(sentence: Sentence, match: Any, before: str, last_end: int)
 
 
 def _is_short_version(sentence: Sentence, match: Any, is_named: bool) -> bool:
-    """True if a number such as `0.27` is a version: called one, or after "on", "in", "since" or "from"."""
+    """True if a number such as `0.27` is a version: called one, or after a word such as "on" or "since"."""
     start: int = match.start()
     text: str = match.group(1)
-    before = sentence.low[max(0, start - 6) : start]
-    return is_named or (
-        before.endswith((" on ", " in ", "since ", "from ")) and len(text) >= 4 and text[2] in "123"
-    )
+    before = sentence.low[max(0, start - 7) : start].rstrip(" `*")
+    return is_named or (before.endswith(_BEFORE_SHORT) and len(text) >= 4 and text[2] in "123")
 
 
 MAX_LINE_CHARS = 300

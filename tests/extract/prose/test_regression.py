@@ -64,6 +64,7 @@ def test_an_open_range_that_fails_begins_where_it_fails_first(said: str) -> None
         "`pip install vllm>=0.28.0` fails.",
         "I run vllm>=0.28.0 with this model.",
         "The build of vllm 0.28.0+cu129 fails with numpy>=0.3.1.",
+        "v0.28.0 and higher natively supports this model.",
     ],
 )
 def test_an_open_range_that_is_asked_for_fails_nowhere(said: str) -> None:
@@ -79,8 +80,22 @@ def test_the_version_of_the_title_fails_if_another_works() -> None:
 
 def test_a_rebuild_of_what_works_does_not_fail_beside_a_later_release() -> None:
     title = "0.27.0.post1 and 0.28.0 differ in speed"
-    assert told("0.28.0 was upgraded from 0.27.0.", title=title)["first_failing"] == "0.28.0"
+    assert (
+        told("It is slow since we upgraded from 0.27.0 to 0.28.0.", title=title)["first_failing"] == "0.28.0"
+    )
     assert told("0.27.0 works.", title="0.27.0.post1 crashes")["first_failing"] == "0.27.0.post1"
+
+
+def test_versions_without_a_patch_number_count_beside_others() -> None:
+    assert told("It works with 0.27.1, but fails with 0.28 and 0.29.") == {
+        "last_working": "0.27.1",
+        "first_failing": "0.28",
+        "still_failing": ("0.29",),
+    }
+
+
+def test_an_upgrade_that_does_not_cure_it_is_one_more_that_fails() -> None:
+    assert told("I can reproduce the same error on v0.28.0.") == {"still_failing": ("0.28.0",)}
 
 
 def test_several_versions_are_sorted_into_first_and_still() -> None:
