@@ -135,6 +135,9 @@ def decide(case: FixCase) -> FixTruth:
     if stated is not None and _is_in_release(case, stated.number):
         merged.append(LandedPull(stated.number or 0, None))
     active = [landed for pull in merged if (landed := landing_of(case.history, pull)) is not None]
+    later = [claim for claim in waiting if active and claim.number > max(pull.number for pull in active)]
+    if later and case.state == "open":
+        return FixTruth(_in_progress(f"#{later[-1].number}", after=f"#{active[-1].number}"))
     if active:
         return _merged(case, active)
     if merged:
@@ -265,8 +268,10 @@ def _cut(quote: str) -> str:
 # ---- not merged
 
 
-def _in_progress(pr: str) -> FixView:
-    return FixView(state="in_progress", pr=pr, source="pull request", reason=f"{pr} is open.")
+def _in_progress(pr: str, after: str = "") -> FixView:
+    """Return the state of a fix that is worked on; `after` was merged and left the issue open."""
+    reason = f"{after} is merged, and the issue is open; {pr} is open, too." if after else f"{pr} is open."
+    return FixView(state="in_progress", pr=pr, source="pull request", reason=reason)
 
 
 def _by_state(case: FixCase) -> FixView:

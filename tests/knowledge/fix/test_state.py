@@ -65,6 +65,20 @@ TABLE = [
     ("merged and released", CLOSED, [MERGED, RELEASE], None, ("fixed", "#7", "0.9.2")),
     ("merged and released, but open", OPEN, [MERGED, RELEASE], None, ("fixed", "#7", "0.9.2")),
     (
+        "merged and released, but open, and a later one waits",
+        OPEN,
+        [MERGED, RELEASE, a_pull(9, body="Fixes #1")],
+        None,
+        ("in_progress", "#9", None),
+    ),
+    (
+        "merged and released, closed, and a later one waits",
+        CLOSED,
+        [MERGED, RELEASE, a_pull(9, body="Fixes #1")],
+        None,
+        ("fixed", "#7", "0.9.2"),
+    ),
+    (
         "merged, in a prerelease only",
         CLOSED,
         [MERGED, a_release("v0.9.2rc1", 7, is_prerelease=True)],
