@@ -279,8 +279,18 @@ TABLE: list[tuple[str, FixCase, Wanted]] = [
         ("merged_unreleased", "#9", None, None),
     ),
     (
-        "one merged, one waits",
+        "one merged, a later one waits, and it is open",
         a_case(OPEN, merged(7, 15), waits(9), p7=told("0.9.2")),
+        ("in_progress", "#9", None, None),
+    ),
+    (
+        "one merged, an earlier one waits, and it is open",
+        a_case(OPEN, merged(7, 15), waits(5), p7=told("0.9.2")),
+        ("fixed", "#7", "0.9.2", None),
+    ),
+    (
+        "one merged, a later one waits, and it is closed",
+        a_case(DONE, merged(7, 15), waits(9), p7=told("0.9.2")),
         ("fixed", "#7", "0.9.2", None),
     ),
     (
