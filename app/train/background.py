@@ -12,7 +12,7 @@ import numpy as np
 from app.match.search.bm25 import HASH_SHIFT, ISSUES, LEVELS_PER_OCTAVE, NAME
 from app.store.derived.search_index import count_indexed, find_common
 from app.store.session import open_store
-from app.train.inputs import make_parser
+from app.train.shared import make_parser
 
 DF_MIN = 4
 """Terms with a lower document frequency are left out: unlisted terms count as rare."""

@@ -24,7 +24,7 @@ from app.extract.evidence import Calibration, calibrated
 from app.extract.facts import Facts
 from app.extract.jsonl import issue_text
 from app.extract.reader import RULES_VERSION, read_issue
-from app.train.inputs import make_parser, read_rows, write_json
+from app.train.shared import make_parser, read_rows, write_json
 
 FOLDS = 5
 BINS = 10

@@ -42,8 +42,7 @@ from app.match.search.ranking import (
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.search_index import Key
 from app.store.session import Store, open_store
-from app.train.fitting import fit_signed
-from app.train.inputs import make_parser, read_rows, write_json
+from app.train.shared import fit_signed, make_parser, read_rows, write_json
 
 SAME_PRECISION = 0.97
 LIKELY_PRECISION = 0.60

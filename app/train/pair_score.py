@@ -50,8 +50,7 @@ from app.store.derived.readings import find_facts_without_evidence
 from app.store.github.issues import find_issues, find_repository, numbers_of
 from app.store.records import IssueRecord
 from app.store.session import Store, open_store
-from app.train.fitting import fit_signed
-from app.train.inputs import make_parser, read_rows, write_json
+from app.train.shared import fit_signed, make_parser, read_rows, write_json
 
 SAME, RELATED, UNRELATED = 2, 1, 0
 LABELS = {"same_failure": SAME, "related": RELATED, "unrelated": UNRELATED}

@@ -21,7 +21,7 @@ from app.match.search.question_search import find_answers
 from app.match.search.ranking import PROSE_FEATURES, prose_features
 from app.match.search.terms import question_heading
 from app.store.session import Store, open_store
-from app.train.inputs import make_parser, read_rows, write_json
+from app.train.shared import make_parser, read_rows, write_json
 
 PER_QUESTION = 5
 FOLDS = 5

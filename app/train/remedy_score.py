@@ -26,7 +26,7 @@ from app.extract.text.blocks import read_document
 from app.extract.text.document import CommentText, IssueText
 from app.extract.text.sentences import is_request, read_sentences
 from app.train.confidence import calibration_error
-from app.train.inputs import make_parser, read_rows, write_json
+from app.train.shared import make_parser, read_rows, write_json
 
 FOLDS = 5
 STRENGTH = 0.5

@@ -40,7 +40,7 @@ from app.extract.statements.model import (
 from app.extract.text.blocks import read_document
 from app.extract.text.document import CommentText, Document, IssueText
 from app.train.examples import Labelled, made_examples, read_examples
-from app.train.inputs import make_parser, read_rows
+from app.train.shared import make_parser, read_rows
 
 PENALTY = 1.0
 RARE = 3

@@ -11,7 +11,7 @@ from pathlib import Path
 from app.extract.lists import read_lines
 from app.extract.log.lines import LOUD, read_numbered, shape_of
 from app.extract.log.sampling import informative_lines
-from app.train.inputs import make_parser
+from app.train.shared import make_parser
 
 PLAIN_WORDS_MIN = 2
 """Minimum number of plain words in a shape; others would match anything."""

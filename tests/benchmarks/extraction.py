@@ -22,7 +22,7 @@ from app.extract.jsonl import issue_text
 from app.extract.reader import read_issue
 from app.extract.text.blocks import is_flattened
 from app.train.confidence import Judged, calibration_error, judge
-from app.train.inputs import read_rows
+from app.train.shared import read_rows
 
 LABELS = Path(__file__).parents[1] / "labels"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"

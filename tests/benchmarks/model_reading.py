@@ -25,7 +25,7 @@ from app.model_reader.client import ReaderClient
 from app.store.records import Progress
 from app.store.schema import migrate
 from app.store.session import open_store
-from app.train.inputs import read_rows
+from app.train.shared import read_rows
 from ingest.importer import import_paths
 from tests.memory import resident_mib
 from tests.model_reader.server import reader_server

@@ -32,8 +32,8 @@ from app.store.derived.readings import find_facts_without_evidence
 from app.store.github.issues import find_heads, find_repository, numbers_of
 from app.store.schema import migrate
 from app.store.session import Store, open_store
-from app.train.inputs import read_rows
 from app.train.question_ranking import asked_rows
+from app.train.shared import read_rows
 from tests.model_reader.vectors import embeddings_server
 from tests.samples import REPO
 

@@ -16,7 +16,7 @@ from app.knowledge.operations.model_reading import read_issues
 from app.model_reader.client import ReaderClient
 from app.store.records import Progress
 from app.store.session import Store
-from app.train.inputs import read_rows
+from app.train.shared import read_rows
 from ingest.importer import import_paths
 from tests.loopback import free_port
 from tests.real_vllm import models, serving, vllm

@@ -21,7 +21,7 @@ from app.model_reader.prompt import Prompt, make_prompt
 from app.model_reader.reply import QuotedReading
 from app.store.derived.readings import find_facts
 from app.store.session import Store
-from app.train.inputs import read_rows
+from app.train.shared import read_rows
 from ingest.importer import import_paths
 from tests.benchmarks.extraction import load_scorer
 from tests.model_reader.replies import a_client, answered, content_of

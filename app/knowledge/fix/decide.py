@@ -12,7 +12,7 @@ compared.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -135,9 +135,6 @@ def decide(case: FixCase) -> FixTruth:
     if stated is not None and _is_in_release(case, stated.number):
         merged.append(LandedPull(stated.number or 0, None))
     active = [landed for pull in merged if (landed := landing_of(case.history, pull)) is not None]
-    later = [claim for claim in waiting if active and claim.number > max(pull.number for pull in active)]
-    if later and case.state == "open":
-        return FixTruth(_in_progress(f"#{later[-1].number}", after=f"#{active[-1].number}"))
     if active:
         return _merged(case, active)
     if merged:
@@ -175,8 +172,15 @@ def _timestamp(item: LandedPull) -> float:
 # ---- merged: in which release
 
 
-def _merged(case: FixCase, active: Iterable[LandedPull]) -> FixTruth:
-    """Decide by the merged pull requests: prefer one contained in a full release, then the newest."""
+def _merged(case: FixCase, active: Sequence[LandedPull]) -> FixTruth:
+    """Decide by the merged pull requests: prefer one contained in a full release, then the newest.
+
+    An open issue for which a later pull request waits is not fixed by them.
+    """
+    newest = max(pull.number for pull in active)
+    later = [claim.number for claim in case.claims if claim.state == "open" and claim.number > newest]
+    if later and case.state == "open":
+        return FixTruth(_in_progress(f"#{later[-1]}", after=f"#{newest}"))
     history = case.history
     found = {item: held_by(history, item) for item in active}
     best = max(found, key=lambda item: (bool(found[item].full), _timestamp(item), item.number))

@@ -1,10 +1,34 @@
-"""Logistic regression whose coefficients must have a given sign, as few examples would otherwise overfit."""
+"""Shared by the training commands: arguments, JSON Lines in, JSON out, signed logistic regression."""
 
-from collections.abc import Sequence
+import argparse
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
+
+
+def make_parser(doc: str | None, *, database: bool = False) -> argparse.ArgumentParser:
+    """Create a parser with the module's docstring as help; `database` adds a required `--database`."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if database:
+        parser.add_argument("--database", required=True)
+    return parser
+
+
+def read_rows(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    """Yield the objects of JSON Lines files, gzipped if they end with `.gz`."""
+    for path in paths:
+        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open() as lines:
+            yield from (json.loads(line) for line in lines if line.strip())
+
+
+def write_json(path: Path, data: Any, indent: int = 2) -> None:
+    path.write_text(json.dumps(data, indent=indent, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def fit_signed(
@@ -16,7 +40,9 @@ def fit_signed(
     *,
     scaled_by: np.ndarray | None = None,
 ) -> tuple[np.ndarray, float]:
-    """Return coefficients and intercept of maximum likelihood with an L2 penalty.
+    """Return coefficients and intercept of a logistic regression of maximum likelihood with an L2 penalty.
+
+    Each coefficient has a given sign, as few examples would otherwise overfit.
 
     Args:
         signs: 1 or -1 for each column, the only sign that its coefficient may have.
