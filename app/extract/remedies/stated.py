@@ -54,6 +54,7 @@ STATED = "workaround.stated"
 _FRAGMENTS = frozenset(["again", "and", "or", "from", "to", "as", "than", "for", "of", "we", "i"])
 _DEEDS = VERBS | {"runn"}
 _JOINING = frozenset(["or", "and", "with", "nor", "as", "well"])
+
 _ALONE = pattern(r"(?i)\b(?:one|single|1)\b")
 _LEAVES_OUT = pattern(r"(?i)\b(?:without|not|no|non|remov\w+|disabl\w+|drop\w*|turn\w* off|unset\w*)\b")
 _EASES = pattern(r"(?i)\b(?:without|unless|only|works?|working|fix\w*|solved?|than)\b")

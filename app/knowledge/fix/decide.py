@@ -127,7 +127,6 @@ def decide(case: FixCase) -> FixTruth:
     merged = [
         LandedPull(claim.number, claim.merged_at) for claim in case.claims if claim.merged_at is not None
     ]
-    waiting = [claim for claim in case.claims if claim.state == "open"]
     # A statement counts only if the pull request it names is not stored.
     stated = case.stated
     if stated is not None and stated.number in {claim.number for claim in case.claims}:
@@ -139,10 +138,10 @@ def decide(case: FixCase) -> FixTruth:
         return _merged(case, active)
     if merged:
         return FixTruth(_reverted(case, merged))
-    if stated is not None and stated.fix.state != "in_progress" and (stated.is_trusted or not waiting):
+    if stated is not None and stated.fix.state != "in_progress" and (stated.is_trusted or not case.waiting):
         return _by_statement(case, stated)
-    if waiting:
-        return FixTruth(_in_progress(f"#{waiting[-1].number}"))
+    if case.waiting:
+        return FixTruth(_in_progress(f"#{case.waiting[-1]}"))
     if stated is not None:
         fix = stated.fix
         reason = f"{_speaker(stated)} names {fix.pr}; its state is not stored."
@@ -158,9 +157,8 @@ def _reverted(case: FixCase, merged: Iterable[LandedPull]) -> FixView:
     for pull in merged:
         reverts = case.history.pulls[pull.number].reverted_by
         reverted.append(f"#{pull.number} was merged and reverted by #{max(reverts, key=_timestamp).number}")
-    waiting = [claim for claim in case.claims if claim.state == "open"]
-    if waiting:
-        view = _in_progress(f"#{waiting[-1].number}")
+    if case.waiting:
+        view = _in_progress(f"#{case.waiting[-1]}")
         return view.model_copy(update={"reason": f"{'; '.join(reverted)}. {view.reason}"})
     return FixView(state="not_fixed", source="pull request", reason=f"{'; '.join(reverted)}.")
 
@@ -178,7 +176,7 @@ def _merged(case: FixCase, active: Sequence[LandedPull]) -> FixTruth:
     An open issue for which a later pull request waits is not fixed by them.
     """
     newest = max(pull.number for pull in active)
-    later = [claim.number for claim in case.claims if claim.state == "open" and claim.number > newest]
+    later = [number for number in case.waiting if number > newest]
     if later and case.state == "open":
         return FixTruth(_in_progress(f"#{later[-1]}", after=f"#{newest}"))
     history = case.history

@@ -81,6 +81,11 @@ class FixCase:
     stated: FixStatement | None = None
     history: History = field(default_factory=History)
 
+    @property
+    def waiting(self) -> tuple[int, ...]:
+        """The open pull requests among the claims, in their order."""
+        return tuple(claim.number for claim in self.claims if claim.state == "open")
+
 
 @dataclass(frozen=True, slots=True)
 class Held:

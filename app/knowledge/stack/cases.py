@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import itemgetter
+from typing import TypeVar
 
 from sqlalchemy.orm import Session
 
@@ -27,6 +28,9 @@ from app.store.derived.weeks import release_dates
 from app.store.github.issues import find_heads, find_issues, find_repository
 from app.store.records import IssueRecord
 from app.store.session import Store
+
+Key = TypeVar("Key", datetime, Version)
+Value = TypeVar("Value")
 
 STALE_AFTER = timedelta(days=120)
 """vLLM's robot marks an issue as stale after 90 days without a word, and closes it 30 days later."""
@@ -88,7 +92,7 @@ def cases_of(session: Session, repo_id: int, repo: str, facts: Mapping[int, Fact
                     )
                 ),
                 titled_models=_named(head.title, titled[head.number, "models"], facts[head.number].models),
-                unresolved_until=_newest_release(releases, _stale_at(head, reported.get(head.number))),
+                unresolved_until=_last_until(releases, _stale_at(head, reported.get(head.number))),
                 patches=patches.get(facts[head.number].versions.get("vllm") or "", ()),
             ),
         )
@@ -108,8 +112,7 @@ def _stale_at(head: IssueRecord, released_at: datetime | None) -> datetime | Non
 def _released_at(releases: Sequence[tuple[Version, datetime]], version: str | None) -> datetime | None:
     """Return when a version came out, or the newest release before it; None if there is none."""
     found = ordered(version)
-    newest = ordered(found.base_version) if found else None
-    return next((at for release, at in reversed(releases) if newest and release <= newest), None)
+    return _last_until(releases, ordered(found.base_version) if found else None)
 
 
 def _patches_of(
@@ -125,10 +128,10 @@ def _patches_of(
     )
 
 
-def _newest_release(releases: Sequence[tuple[datetime, str]], at: datetime | None) -> str | None:
-    """Return the release that was the newest at this time, or None."""
-    place = bisect_right(releases, at, key=itemgetter(0)) if at else 0
-    return releases[place - 1][1] if place else None
+def _last_until(ascending: Sequence[tuple[Key, Value]], limit: Key | None) -> Value | None:
+    """Return the value of the last key that is not above a limit, or None."""
+    place = bisect_right(ascending, limit, key=itemgetter(0)) if limit is not None else 0
+    return ascending[place - 1][1] if place else None
 
 
 def _named(title: str, titled: Sequence[str], read: Sequence[str]) -> tuple[str, ...]:
