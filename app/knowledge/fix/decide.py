@@ -13,7 +13,7 @@ compared.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from app.extract.versions import Version, is_before, ordered, sort_key
@@ -124,6 +124,7 @@ QUOTE_CHARS = 200
 
 
 def decide(case: FixCase) -> FixTruth:
+    case = _without_earlier(case)
     merged = [
         LandedPull(claim.number, claim.merged_at) for claim in case.claims if claim.merged_at is not None
     ]
@@ -147,6 +148,24 @@ def decide(case: FixCase) -> FixTruth:
         reason = f"{_speaker(stated)} names {fix.pr}; its state is not stored."
         return FixTruth(FixView(state="in_progress", pr=fix.pr, source=fix.source, reason=reason))
     return FixTruth(_by_state(case))
+
+
+def _without_earlier(case: FixCase) -> FixCase:
+    """Leave out a pull request that the reporter names and that was merged or released before the report.
+
+    Reporters name it because the failure is similar, or because it did not help.
+    """
+    stated = case.stated
+    if stated is None or case.reported_at is None or stated.fix.source not in {"title", "body"}:
+        return case
+    known = case.history.pulls.get(stated.number or 0, PullHistory())
+    tags = {*known.named_in, known.table_tag}
+    days = [claim.merged_at for claim in case.claims if claim.number == stated.number]
+    days += [release.published_at for release in case.history.releases if release.tag in tags]
+    if not any(day is not None and day < case.reported_at for day in days):
+        return case
+    claims = tuple(claim for claim in case.claims if claim.number != stated.number)
+    return replace(case, claims=claims, stated=None)
 
 
 # ---- merged and reverted

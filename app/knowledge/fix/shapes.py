@@ -76,6 +76,7 @@ class FixCase:
 
     state: str
     state_reason: str | None = None
+    reported_at: datetime | None = None
     labels: tuple[str, ...] = ()
     claims: tuple[Claim, ...] = ()
     stated: FixStatement | None = None

@@ -73,6 +73,7 @@ def _truths(
         case = FixCase(
             state=issue.state,
             state_reason=issue.state_reason,
+            reported_at=issue.created_at,
             labels=issue.labels,
             claims=tuple(pulls[n] for n in claims.get(issue.number, ()) if n in pulls),
             stated=stated.get(issue.number),

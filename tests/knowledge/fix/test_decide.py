@@ -62,8 +62,9 @@ def said(
     by: Authority = "maintainer",
     quote: str = "Fixed by #8.",
     pr: str = "#8",
+    source: str = "comment:5",
 ) -> FixStatement:
-    return FixStatement(Fix(state=state, pr=pr, released_in=released, source="comment:5"), by, quote)  # type: ignore[arg-type]
+    return FixStatement(Fix(state=state, pr=pr, released_in=released, source=source), by, quote)  # type: ignore[arg-type]
 
 
 # Releases 0.9.1 (day 10), 0.9.2 (20), 0.9.3 (30, from the old branch), 0.10.0 (28), 0.10.1 (40), 0.11.0 (50)
@@ -96,6 +97,7 @@ def a_case(
     return FixCase(claims=claims, stated=word, history=History(releases, known), **issue)  # type: ignore[arg-type]
 
 
+REVERTED = a_case(DONE, merged(7, 12), p7=told("0.9.2", reverts=[(9, 22)]), p9=told("0.10.0"))
 TABLE: list[tuple[str, FixCase, Wanted]] = [
     # ---- nothing merged
     ("open, nothing known", a_case(OPEN), ("not_fixed", None, None, None)),
@@ -143,6 +145,27 @@ TABLE: list[tuple[str, FixCase, Wanted]] = [
         "open, yet the notes name the number",
         a_case(OPEN, waits(7), p7=told("0.9.2")),
         ("in_progress", "#7", None, None),
+    ),
+    # ---- the reporter names what was in main or in a release before the report
+    (
+        "named by the reporter after its release, and not stored",
+        a_case({**OPEN, "reported_at": day(25)}, word=said(source="body"), p8=told("0.9.2")),
+        ("not_fixed", None, None, None),
+    ),
+    (
+        "named by the reporter after its merge",
+        a_case({**OPEN, "reported_at": day(16)}, merged(8, 15), word=said(source="title"), p8=told("0.9.2")),
+        ("not_fixed", None, None, None),
+    ),
+    (
+        "named by the reporter before its release",
+        a_case({**OPEN, "reported_at": day(15)}, word=said(source="body"), p8=told("0.9.2")),
+        ("fixed", "#8", "0.9.2", None),
+    ),
+    (
+        "named in a comment, to a reporter of an older release",
+        a_case({**OPEN, "reported_at": day(25)}, word=said(), p8=told("0.9.2")),
+        ("fixed", "#8", "0.9.2", None),
     ),
     # ---- merged: the notes
     ("merged and named", a_case(DONE, merged(7, 15), p7=told("0.9.2")), ("fixed", "#7", "0.9.2", None)),
@@ -311,7 +334,7 @@ TABLE: list[tuple[str, FixCase, Wanted]] = [
     ),
     (
         "reverted after its release",
-        a_case(DONE, merged(7, 12), p7=told("0.9.2", reverts=[(9, 22)]), p9=told("0.10.0")),
+        REVERTED,
         ("not_fixed", None, None, None),
     ),
     (
@@ -651,7 +674,7 @@ SEEN = [
     ("not fixed", a_case(OPEN), "0.9.1", "not_fixed", None),
     ("stale", a_case(STALE), "0.9.1", "not_fixed", None),
     ("unknown", a_case(DONE), "0.9.1", "unknown", None),
-    ("reverted after its release: from that release", TABLE[51][1], "0.9.2", "not_fixed", None),
+    ("reverted after its release: from that release", REVERTED, "0.9.2", "not_fixed", None),
 ]
 
 
