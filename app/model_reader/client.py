@@ -1,6 +1,6 @@
 """Ask a language model about a report, with a reply constrained by a JSON schema.
 
-The outcome distinguishes prompts that are too long and refused prompts.
+The outcome distinguishes prompts that are too long, refused prompts, and replies of another model.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ REPLY_TOKENS_MAX = 2_500
 SEED = 0
 _TOO_LONG = ("context length", "maximum context", "max_model_len", "too long", "too large", "context window")
 
-AnswerKind = Literal["complete", "cut", "too_long", "refused", "failed"]
+AnswerKind = Literal["complete", "cut", "too_long", "refused", "failed", "other_model"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,8 @@ class ReaderClient(ModelServer):
             fault = fault_of(found)
             is_too_long = status == 413 or any(words in fault.lower() for words in _TOO_LONG)
             return Answer("too_long" if is_too_long else "refused", f"{status}: {fault}")
+        if found.get("model") not in (None, model.name) or self._is_other(model):
+            return Answer("other_model", "the server answers as another model than the run began with")
         return _answer_of(found)
 
 

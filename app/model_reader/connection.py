@@ -5,6 +5,7 @@ rejects all requests is an error at once. No redirect is followed, so texts go o
 """
 
 import json
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -72,6 +73,7 @@ class ModelServer:
         self._wait_initial_s = wait_initial_s
         self._attempts = attempts
         self._deadline_s = deadline_s
+        self._was_lost = threading.Event()
         stamina.instrumentation.set_on_retry_hooks(())  # they would log the text that was sent
         headers = {"User-Agent": f"vllm-triage/{__version__}"}
         self._http = httpx.Client(
@@ -111,6 +113,15 @@ class ModelServer:
         identity = f"{name} ({root})" if isinstance(root, str) and root != name else name
         return ServedModel(name, identity[:200], limit if isinstance(limit, int) and limit > 0 else None)
 
+    def _is_other(self, model: ServedModel) -> bool:
+        """True if the server came back after a lost connection with another model under the same name."""
+        if not self._was_lost.is_set():
+            return False
+        is_other = self.served_model().identity != model.identity
+        if not is_other:
+            self._was_lost.clear()
+        return is_other
+
     def _request(
         self, path: str, body: dict[str, Any] | None, *, attempts: int
     ) -> tuple[int, dict[str, Any]]:
@@ -142,6 +153,7 @@ class ModelServer:
             finally:
                 reply.close()
         except (httpx.HTTPError, httpx.InvalidURL) as error:
+            self._was_lost.set()
             raise _TransientError(type(error).__name__) from None
         status = reply.status_code
         if status in _PASSING or status >= 500:

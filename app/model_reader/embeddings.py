@@ -36,7 +36,7 @@ class Embedder(ModelServer):
         """Embed at most `TEXTS_MAX` texts, as vectors of signed bytes; secrets in the texts are masked first.
 
         Raises:
-            ReaderError: the server does not answer, or rejects the request.
+            ReaderError: the server does not answer, rejects the request, or now serves another model.
         """
         sent = [redact(text, private=True).text[:TEXT_CHARS] for text in texts]
         status, found = self._request(
@@ -44,6 +44,8 @@ class Embedder(ModelServer):
         )
         if status >= 400:
             raise ReaderError(f"{self.name} refuses texts with {status}: {fault_of(found)}")
+        if self._is_other(model):
+            raise ReaderError(f"{self.name} serves another model than before")
         vectors = _vectors_of(found)
         if len(vectors) != len(sent) or len({len(vector) for vector in vectors}) != 1:
             raise ReaderError(f"{self.name} does not answer with a vector for each text")

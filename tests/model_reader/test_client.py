@@ -5,7 +5,7 @@ import pytest
 
 from app.errors import ReaderError
 from app.model_reader.connection import BODY_LIMIT_BYTES
-from tests.model_reader.replies import NOTHING, a_client, answered
+from tests.model_reader.replies import NOTHING, a_client, answered, models
 
 
 class Served:
@@ -71,6 +71,14 @@ def test_replies_are_told_apart() -> None:
     assert ask(Served(long)).kind == "too_long"
     assert ask(Served(refused)).text == "400: bad request"
     assert ask(Served(httpx.Response(200, json={"choices": []}))).text == ""
+    assert ask(Served(answered(NOTHING, model="another"))).kind == "other_model"
+
+
+def test_another_model_under_the_same_name_is_noticed_after_the_server_was_away() -> None:
+    roots = iter(["weights-1", "weights-2"])
+    served = Served(httpx.ConnectError("restarting"), answered(NOTHING))
+    with a_client(served, lambda: models(root=next(roots))) as client:
+        assert client.ask(client.served_model(), "REPORT").kind == "other_model"
 
 
 def test_a_model_that_is_not_served_is_named_with_those_that_are() -> None:

@@ -214,7 +214,9 @@ class _ReadingRun:
         """
         replies: list[ModelReply] = []
         for task, answer in answers:
-            if answer.kind in ("complete", "cut"):
+            if answer.kind == "other_model":
+                self.result.stopped = answer.text
+            elif answer.kind in ("complete", "cut"):
                 replies += [*self._unconfirmed, self._reply_record(task, answer)]
                 self._unconfirmed = []
             else:

@@ -16,7 +16,7 @@ from app.knowledge.operations.retention import forget_issue
 from app.store.derived.readings import find_facts
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store
-from tests.model_reader.replies import NOTHING, a_client, a_remedy, a_version, answered, content_of
+from tests.model_reader.replies import NOTHING, a_client, a_remedy, a_version, answered, content_of, models
 from tests.samples import REPO, an_issue
 
 BODY = "Issue {} is that the server stops with ValueError: no blocks.\n\nWith --enforce-eager everything is well for us."
@@ -205,6 +205,24 @@ def test_a_text_that_is_taken_down_takes_its_replies_along(store: Store) -> None
     with store.reading() as session:
         rows = session.connection().execute(text("SELECT DISTINCT number FROM model_reply")).scalars().all()
     assert sorted(rows) == [1, 3, 4, 5, 6, 7, 8]
+
+
+def test_a_server_that_comes_back_with_another_model_ends_the_run(store: Store) -> None:
+    reader, names = Reader(), iter(["weights-1", *["weights-2"] * 9])
+
+    def restarting(request: httpx.Request) -> httpx.Response:
+        if len(reader.asked) == 3:
+            reader.asked.append("restarting")
+            raise httpx.ConnectError("refused")
+        return reader(request)
+
+    with a_client(restarting, lambda: models(root=next(names))) as client:
+        result = read_issues(store, REPO, client)
+    assert "another model" in result.stopped
+    assert result.asked == 3
+    with store.reading() as session:
+        kept = session.connection().execute(text("SELECT DISTINCT model FROM model_reply")).scalars().all()
+    assert kept == ["reader (weights-1)"]
 
 
 def test_replies_that_a_killed_run_left_are_merged_by_the_next(
