@@ -96,7 +96,7 @@ def find_regression(document: Document) -> tuple[Regression | None, tuple[Eviden
         decided[one.sentence].append((one.mention, role, chance))
     for at, (sentence, by_rules) in sentences.items():
         agreed = list(_confirmed(sentence, by_rules, decided[at]))
-        ruled = [quote.start - sentence.start for _, (_, quote) in agreed]
+        ruled = [(quote.start - sentence.start, quote.end - sentence.start) for _, (_, quote) in agreed]
         for part, claim in (*agreed, *_likely(document, sentence, decided[at], ruled)):
             claims[part].append(claim)
     _read_title(document, claims)
@@ -181,9 +181,13 @@ def _confirmed(
     """
     for part, claims in by_rules.items():
         for value, quote in claims:
-            start, role = quote.start - sentence.start, quote.field.partition(".")[2]
-            same = [item for item in decided if item[0].start <= start < item[0].end]
-            if all(_roles_agree(label, role) and chance >= MIN_AGREED for _, label, chance in same):
+            start, end = quote.start - sentence.start, quote.end - sentence.start
+            role = quote.field.partition(".")[2]
+            same = [item for item in decided if item[0].start < end and start < item[0].end]
+            if all(
+                chance >= MIN_AGREED if _roles_agree(label, role) else chance < MIN_CHANCE
+                for _, label, chance in same
+            ):
                 is_later = any(label == "still_failing" and chance >= MIN_CHANCE for _, label, chance in same)
                 if not (is_later and part == "changed"):
                     yield part, (value, quote)
@@ -196,11 +200,11 @@ def _roles_agree(one: str, other: str) -> bool:
 
 
 def _likely(
-    document: Document, sentence: Sentence, decided: Sequence[_Decided], ruled: Sequence[int]
+    document: Document, sentence: Sentence, decided: Sequence[_Decided], ruled: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[str, _Claim]]:
-    """Yield roles that are likely enough without a rule; `ruled`: offsets that a rule covers."""
+    """Yield roles that are likely enough without a rule; `ruled`: places that a rule covers."""
     for mention, role, chance in decided:
-        if any(mention.start <= start < mention.end for start in ruled):
+        if any(mention.start < end and start < mention.end for start, end in ruled):
             continue
         part, is_change = _PARTS[role], mention.sort in ("change", "commit")
         is_fit = part in _parts_of_change(mention.value) if is_change else mention.sort == "ours"
@@ -362,7 +366,9 @@ def _assemble(claims: _Claims) -> tuple[Regression | None, tuple[Evidence, ...]]
     fixed = claims["fixed"][0] if claims["fixed"] else None
     culprit = claims["culprit"][0] if claims["culprit"] else None
     last, bad = _range(claims)
-    first = min(bad, key=lambda item: (ordered(item[0]) is None, sort_key(item[0])), default=None)
+    first = min(
+        bad, key=lambda item: (ordered(item[0]) is None, sort_key(item[0]), -len(item[0])), default=None
+    )
     if first is None and claims["commit_fails"]:
         first = claims["commit_fails"][0]
     known = {item[0] for item in (last, first) if item}
@@ -404,7 +410,7 @@ def _range(claims: _Claims) -> tuple[_Claim | None, list[_Claim]]:
     worst = oldest(version for version, _ in bad)
     good = [item for item in claims["works"] if worst is None or is_before(item[0], worst)] or claims["works"]
     if good:
-        last = max(good, key=lambda item: sort_key(item[0]))
+        last = max(good, key=lambda item: (sort_key(item[0]), len(item[0])))
         return last, [item for item in bad if not _is_up_to(item[0], last[0])]
     return (claims["commit_works"][0] if claims["commit_works"] else None), claims["changed"]
 
