@@ -39,6 +39,7 @@ def told(body: str, title: str = "EngineCore stops at startup") -> dict[str, Any
         "With the release of vllm 0.28.0 it no longer loads. It works fine with 0.27.0.",
         "When my vllm version is 0.27.0，can run successfully. 0.28.0 crashes.",
         "vLLM0.28.0 is about 10x slower than 0.27.0.",
+        "On v0.27.0 I get much better throughput than on v0.28.0.",
     ],
 )
 def test_two_versions_make_a_range(said: str) -> None:
@@ -200,6 +201,13 @@ def test_a_version_glued_to_a_name_is_read_whole() -> None:
 @pytest.mark.parametrize("said", ["It worked in 0.47.1 and fails in 0.49.1.", "From 11.2 to 13.0 it broke."])
 def test_a_version_beyond_all_releases_is_none_of_ours(said: str) -> None:
     assert find_regression(an_issue(said))[0] is None
+
+
+def test_of_spellings_of_one_version_the_fullest_is_told() -> None:
+    both = told(
+        "It ran with 0.27. After updating to vLLM 0.28.0 it hangs.", "Hang after upgrade to vLLM 0.28"
+    )
+    assert both == {"last_working": "0.27", "first_failing": "0.28.0"}
 
 
 def test_the_title_s_only_version_does_not_work() -> None:
