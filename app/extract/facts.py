@@ -146,8 +146,8 @@ class StatedChange(Frozen):
 
     @property
     def typed(self) -> str:
-        """The command if known, else the action."""
-        return self.command or self.action
+        """The command if known, else the action without Markdown syntax."""
+        return self.command or _unmarked(self.action)
 
     @property
     def words(self) -> str:
@@ -159,10 +159,10 @@ class StatedChange(Frozen):
 
         If the quote does not contain the action, return only the action.
         """
-        plain, stated = (" ".join(_MARKS.sub("", text).split()) for text in (quote, self.action))
+        plain, stated = _unmarked(quote), _unmarked(self.action)
         before, action, after = plain.partition(stated) if stated else ("", "", "")
         if not action:
-            return "", self.action, ""
+            return "", stated, ""
         room = max(SENTENCE_CHARS - len(action), 0)
         ahead = max(room // 2, room - len(after))
         if len(before) > ahead:
@@ -316,6 +316,11 @@ def summarise(facts: Facts) -> str:
     if helped:
         sentence += f" Helps: {_cut(helped[0].prefix + helped[0].action, 80)}."
     return _cut(sentence, MAX_SUMMARY_CHARS)
+
+
+def _unmarked(text: str) -> str:
+    """Return the text on one line, without Markdown syntax."""
+    return " ".join(_MARKS.sub("", text).split())
 
 
 def _cut(text: str, limit: int) -> str:

@@ -3,6 +3,7 @@
 A value without a label is shown as its name with spaces for underscores: see `label`.
 """
 
+import re
 from collections.abc import Mapping
 
 VERSIONS = {
@@ -160,6 +161,17 @@ LIKENESS = {"same": "alike: same failure", "likely": "alike: likely the same", "
 def label(value: str, labels: Mapping[str, str]) -> str:
     """Return the label of a value, or its name with spaces."""
     return labels.get(value, value.replace("_", " "))
+
+
+_TITLE_MARKS = re.compile(r"(?<![\w`*])(`+|\*\*)(?=[^\s`*])(.{1,300}?)(?<=[^\s`*])\1(?![\w`*])")
+"""Code or bold text in a title; marks inside a word, as in `**kwargs` and `__init__`, are part of it."""
+_LONE_MARKS = re.compile(r"`+(?=[\w\[{(/.-])(?![^`\s]*')|(?<=[\w\])}\"'])`+|(?<=\w)\*\*(?=[\s.,:;)]|$)")
+"""Marks whose other half was cut off."""
+
+
+def heading(title: str) -> str:
+    """Strip the marks of code and bold text from a title or an error."""
+    return _LONE_MARKS.sub("", _TITLE_MARKS.sub(r"\2", title.replace("\\`", "")))
 
 
 def count(number: int) -> str:

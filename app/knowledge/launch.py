@@ -81,7 +81,7 @@ def compose_remedy(launch: Launch, remedy: Remedy) -> ComposedCommand | None:
     if remedy.command:
         return compose(launch, remedy.command)
     if remedy.without and remedy.confidence >= SURE:
-        return compose(launch, remedy.action, without=True)
+        return compose(launch, remedy.typed, without=True)
     return None
 
 

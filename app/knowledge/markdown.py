@@ -194,6 +194,7 @@ def _environment() -> Environment:
             "inert": inert,
             "quotation": lambda text, source: "\n".join(quotation(text, source)),
             "count": labels.count,
+            "heading": labels.heading,
             "plural": labels.plural,
             "label": labels.label,
             "day": "{:%Y-%m-%d}".format,

@@ -226,7 +226,8 @@ def _search(
     if verdict != "unknown":
         best = matches[0]
         repo_id = next(key for key, repo in repo_ids.items() if repo == best.repo)
-        matches[0] = best.model_copy(update={"excerpt": issue_excerpt(session, repo_id, best.number)})
+        said = reading.errors.cause.message if reading.errors.cause else ""
+        matches[0] = best.model_copy(update={"excerpt": issue_excerpt(session, repo_id, best.number, said)})
         if not is_open and not helps(remedies):
             frame = reading.errors.cause.frame if reading.errors.cause else None
             others, remedies_from = remedies_of_others(

@@ -29,7 +29,7 @@ LEAD_CHARS = 160
 MIN_MARK_CHARS = 4
 """Shortest word that is highlighted."""
 
-CAUSE, WRAPPER = "error.message", "error.wrappers"
+CAUSE, OTHER, WRAPPER = "error.message", "error.other", "error.wrappers"
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _MARKUP = re.compile(r"\s*(?:```|~~~|</?(?:details|summary|br|p)\b|#{1,6} |[\^~ ]+$)")
@@ -78,25 +78,28 @@ def log_excerpt(reading: LogReading, masked_log: str) -> tuple[MatchLine, ...]:
     )
 
 
-def issue_excerpt(session: Session, repo_id: int, number: int) -> tuple[MatchLine, ...]:
+def issue_excerpt(session: Session, repo_id: int, number: int, message: str = "") -> tuple[MatchLine, ...]:
     """Return an issue's error line, up to three lines before it, its frame and first wrappers, in order.
 
+    Of several errors it is the one that shares most words with the caller's `message`, else the root cause.
     Empty if the body does not name the error.
     """
     issue = next(iter(find_issues(session, repo_id, [number])), None)
     card = find_cards(session, repo_id, [number]).get(number) if issue and issue.origin == CARD else None
-    quoted = find_evidence(session, repo_id, [number], [CAUSE, WRAPPER]).get(number, [])
+    quoted = find_evidence(session, repo_id, [number], [CAUSE, OTHER, WRAPPER]).get(number, [])
     quoted = [item for item in quoted if item.source == ("body" if card is None else CARD)]
     text = issue.body if issue else ""
     if card is not None:  # only its log is shown
         text = parse_card(card).log
         quoted = [item.model_copy(update={"start": text.find(item.quote)}) for item in quoted]
-    cause = next((item for item in quoted if item.field == CAUSE), None)
-    if cause is None:
+    errors = sorted((item for item in quoted if item.field != WRAPPER), key=lambda item: item.field != CAUSE)
+    if not errors:
         return ()
-    wrappers = [item for item in quoted if item.field == WRAPPER]
+    sought = _distinctive(message)
+    cause = max(errors, key=lambda item: len(sought & _distinctive(item.value)))
+    wrappers = [item for item in quoted if item.field == WRAPPER and cause.field == CAUSE]
     facts = find_facts_without_evidence(session, repo_id, [number]).get(number)
-    frame = facts.error.frame if facts and facts.error else None
+    frame = facts.error.frame if facts and facts.error and cause.field == CAUSE else None
     lines = LinesAt(text)
     hot = lines.at(cause.start)
     if hot is None:
@@ -145,7 +148,11 @@ def common_words(ours: Sequence[MatchLine], theirs: Sequence[MatchLine]) -> froz
 
 def _words_of(lines: Sequence[MatchLine]) -> frozenset[str]:
     """Return the distinctive words of the messages, without what a logger puts before them."""
-    words = (word.lower() for line in lines for word in _WORD.findall(unwrap(without_colours(line.text))[0]))
+    return frozenset().union(*(_distinctive(unwrap(without_colours(line.text))[0]) for line in lines))
+
+
+def _distinctive(text: str) -> frozenset[str]:
+    words = map(str.lower, _WORD.findall(text))
     return frozenset(word for word in words if len(word) >= MIN_MARK_CHARS and not word.isdigit()) - _PLAIN
 
 

@@ -4,6 +4,7 @@ A digest depends only on the week and the database, not on when it is made. Each
 stated fact; if nothing is known, it only says what to watch.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -273,9 +274,9 @@ def archive(store: Store, repo: str) -> ArchivePage:
     return ArchivePage(repo=repo, weeks=count_weeks(opened, weeks), undated=span.undated)
 
 
-def digest_markdown(digest: Digest) -> str:
-    """Render the digest as Markdown, ending with a newline."""
-    return render_markdown("digest.md", digest=digest)
+def digest_markdown(digest: Digest, *, narrow: bool = False) -> str:
+    """Render the digest as Markdown, ending with a newline; `narrow`: tables of many columns become lists."""
+    return render_markdown("digest.md", digest=digest, narrow=narrow)
 
 
 _MAIL = """<!doctype html>
@@ -293,9 +294,17 @@ _MAIL = """<!doctype html>
 """
 
 
+_LONG_WORD = re.compile(r"(<[^>]*>)|([^\s<>&;]{12})(?=[^\s<>&;]{3})")
+
+
 def digest_mail(digest: Digest) -> str:
-    """Render the Markdown as a page for mail programs: no style sheet, no script, nothing to load."""
-    body = MarkdownIt("commonmark", {"html": False}).enable("table").render(digest_markdown(digest))
+    """Render the Markdown as a page for mail programs: no style sheet, no script, nothing to load.
+
+    Long words may be broken, so that it fits a phone.
+    """
+    markdown = digest_markdown(digest, narrow=True)
+    body = MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)
+    body = _LONG_WORD.sub(lambda found: found[1] or f"{found[2]}<wbr>", body)
     body = body.replace(' style="text-align:right"', ' align="right"')
     body = body.replace("<table>", '<table border="1" cellpadding="4" cellspacing="0">')
     return _MAIL.format(title=escape(f"{digest.repo}, week {digest.week}"), body=body)

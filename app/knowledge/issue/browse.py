@@ -357,7 +357,7 @@ def _listed(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -
             models=facts.models,
             backends={key: facts.backends.get(key, ()) for key in BACKEND_KEYS},
             versions={key: facts.versions.get(key) for key in VERSION_KEYS},
-            has_regression=facts.regression is not None,
+            has_regression=facts.is_failure and facts.regression is not None,
             error=listed_error(error),
             workarounds=tuple(map(SourcedRemedy.based_on, remedies[:WORKAROUNDS_LISTED])),
             vllm_version=facts.versions.get("vllm"),

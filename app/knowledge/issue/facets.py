@@ -169,7 +169,12 @@ _GROUP_BUILDERS: dict[FacetName, Callable[[IssueFacets], Groups]] = {
     "has_workaround": lambda facets: {
         YES: _union(group.numbers for group in facets.readings if group.has_remedy)
     },
-    "has_regression": lambda facets: {YES: _union(facets.values(*REGRESSION_FIELDS).values())},
+    "has_regression": lambda facets: {
+        YES: np.setdiff1d(
+            _union(facets.values(*REGRESSION_FIELDS).values()),
+            facets.groups("failure_kind").get("none", NONE),
+        )
+    },
     "failure_kind": lambda facets: _regroup(
         ((group.failure_kind or "", group.numbers) for group in facets.readings), str
     ),

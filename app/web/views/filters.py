@@ -51,15 +51,6 @@ _MARKS = re.compile(
 )
 
 
-_TITLE_MARKS = re.compile(r"(?<![\w`*])(`+|\*\*)(?=[^\s`*])(.{1,300}?)(?<=[^\s`*])\1(?![\w`*])")
-"""Code or bold text in a title; marks inside a word, as in `**kwargs` and `__init__`, are part of it."""
-
-
-def heading(title: str) -> str:
-    """Strip the marks of code and bold text from a title or an error."""
-    return _TITLE_MARKS.sub(r"\2", title)
-
-
 def unmarked(text: str) -> str:
     """Strip Markdown markup and join the text on one line."""
     return " ".join(_MARKS.sub(lambda found: found[1] or "", text).replace("|", " ").split())

@@ -28,11 +28,11 @@ _ASSETS = ("style.css", "app.js", "docs.css", "docs.js", "icon.svg")
 
 
 _FILTERS: tuple[Callable[..., Any], ...] = (
-    *(labels.count, labels.label, labels.plural, marked_pieces),
+    *(labels.count, labels.heading, labels.label, labels.plural, marked_pieces),
     *(words.age, words.day, words.rfc3339, words.stamp),
     *(words.range_words, words.version),
     shade,
-    *(words.listed, words.percent, words.share, words.heading, words.unmarked),
+    *(words.listed, words.percent, words.share, words.unmarked),
 )
 
 

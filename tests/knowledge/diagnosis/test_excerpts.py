@@ -200,6 +200,17 @@ def test_the_error_its_frame_what_stands_before_and_the_wrappers_are_quoted(stor
     ]
 
 
+def test_of_two_errors_the_one_that_the_caller_met_is_quoted(store: Store, keep: Keep) -> None:
+    first = a_traceback("RuntimeError: Cannot re-initialize CUDA in forked subprocess.", "vllm/a.py:start")
+    second = a_traceback("RuntimeError: NCCL error: invalid usage", "vllm/b.py:check")
+    repo_id = keep(an_issue(1, body=fenced("Both are in the log.", f"{first}\n\n{second}")))
+
+    with store.reading() as session:
+        for message in ("NCCL error: invalid usage", "Cannot re-initialize CUDA in forked subprocess."):
+            [hot] = [x for x in issue_excerpt(session, repo_id, 1, message) if x.role == "error"]
+            assert message in hot.text
+
+
 def test_every_line_stands_in_the_body_at_its_number(store: Store, keep: Keep) -> None:
     found = lines_of_issue(store, keep(an_issue(1, body=BODY)))
 

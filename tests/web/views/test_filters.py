@@ -13,7 +13,6 @@ from app.knowledge.launch import CommandPart, ComposedCommand
 from app.web.views.filters import (
     SHADES,
     age,
-    heading,
     percent,
     plural,
     range_words,
@@ -114,20 +113,6 @@ def test_a_range_of_versions_is_told_in_one_line() -> None:
 
 def test_shades_rise_from_none_to_the_most() -> None:
     assert [shade(value, 100) for value in (0, 1, 30, 100)] == [0, 1, 3, SHADES]
-
-
-@pytest.mark.parametrize(
-    ("title", "plain"),
-    [
-        ("Running **Qwen2.5-VL** with `--dtype half` fails", "Running Qwen2.5-VL with --dtype half fails"),
-        ("``x``: `a` and `b`", "x: a and b"),
-        ("f(**kwargs) and g(**kwargs) lose __init__", "f(**kwargs) and g(**kwargs) lose __init__"),
-        ("ValueError | `x` is <n>, not `y", "ValueError | x is <n>, not `y"),
-        ("2 ** 3 ** 4", "2 ** 3 ** 4"),
-    ],
-)
-def test_a_heading_has_no_marks_of_code_or_bold_text(title: str, plain: str) -> None:
-    assert heading(title) == plain
 
 
 def test_only_the_words_of_a_change_are_underlined_and_the_command_stays_whole() -> None:
