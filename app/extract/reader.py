@@ -35,7 +35,7 @@ from app.extract.log.root_cause import (
 from app.extract.log.signature import make_signature
 from app.extract.log.tracebacks import find_errors, may_hold_errors, title_error
 from app.extract.prose.mentions import find_fix, find_related
-from app.extract.prose.regression import find_regression
+from app.extract.prose.regression import find_regression, without_earlier_fix
 from app.extract.prose.stated_causes import find_causes, find_reproductions
 from app.extract.prose.stated_error import find_stated_error, find_stated_place
 from app.extract.remedies.workarounds import find_repeats, find_workarounds
@@ -43,7 +43,7 @@ from app.extract.text.blocks import read_document, read_log_document
 from app.extract.text.document import Document, IssueText, Line
 from app.extract.versions import is_same, ordered
 
-RULES_VERSION = "2026-11-27.10"
+RULES_VERSION = "2026-11-27.11"
 """Changed with every rule change; stored readings of another version are read again."""
 
 MAX_ISSUE_CHARS = 400_000
@@ -121,8 +121,12 @@ def read_issue(issue: IssueText) -> IssueReading:
     )
     workarounds = find_workarounds(document)
     regression, regression_evidence = find_regression(document)
-    if regression and is_same(around.versions.get("vllm"), regression.last_working):
-        around = _read_environment(document, worked=regression.last_working)
+    for well in (regression.last_working, regression.fixed_in) if regression else ():
+        if is_same(around.versions.get("vllm"), well):
+            around = _read_environment(document, worked=well)
+    regression, regression_evidence = without_earlier_fix(
+        regression, regression_evidence, around.versions.get("vllm")
+    )
     around = _with_first_failing(around, regression_evidence)
     related, elsewhere, related_evidence = find_related(document)
     causes = find_causes(document)

@@ -393,6 +393,17 @@ def _assemble(claims: _Claims) -> tuple[Regression | None, tuple[Evidence, ...]]
     return regression, (*evidence, *_repeats(claims, evidence))
 
 
+def without_earlier_fix(
+    regression: Regression | None, evidence: tuple[Evidence, ...], reported: str | None
+) -> tuple[Regression | None, tuple[Evidence, ...]]:
+    """Leave out a fix in a release before the reported version, which fails: it fixed another failure."""
+    if regression is None or not is_before(regression.fixed_in, reported):
+        return regression, evidence
+    left = regression.model_copy(update={"fixed_in": None})
+    kept = tuple(item for item in evidence if item.field != "regression.fixed_in")
+    return (left if kept else None), kept
+
+
 def _repeats(claims: _Claims, evidence: Sequence[Evidence]) -> Iterator[Evidence]:
     """Yield the evidence that repeats a claim about the same version or change."""
     known = {(quote.field, quote.value) for quote in evidence}
