@@ -291,3 +291,14 @@ def test_the_version_that_worked_is_not_the_one_that_fails(
 
     assert facts.versions.get("vllm") == version
     assert all(item.value == version for item in facts.evidence if item.field == "versions.vllm")
+
+
+def test_a_fix_in_a_release_before_the_failing_one_was_of_another_failure() -> None:
+    body = "The engine stops with vLLM 0.9.2.\n\nThat part was fixed in 0.9.0, yet the server still stops."
+    facts = read_issue(IssueText(1, "[Bug]: engine stops in 0.9.2", body)).facts
+    later = read_issue(IssueText(1, "[Bug]: engine stops in 0.9.2", body.replace("0.9.0", "0.10.0"))).facts
+
+    assert facts.versions["vllm"] == "0.9.2"
+    assert facts.regression is None or facts.regression.fixed_in is None
+    assert later.regression is not None
+    assert later.regression.fixed_in == "0.10.0"
