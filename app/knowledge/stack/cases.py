@@ -11,7 +11,6 @@ from typing import TypeVar
 
 from sqlalchemy.orm import Session
 
-from app.extract.facts import Facts
 from app.extract.fields.gpu_names import find_mentions
 from app.extract.redact import mask_secrets
 from app.extract.versions import Version, ordered
@@ -56,11 +55,7 @@ class StoredCase:
 
 def load_cases(session: Session, repo_id: int, repo: str, numbers: Collection[int]) -> dict[int, StoredCase]:
     """Return the failures among these issues that still exist on GitHub."""
-    return cases_of(session, repo_id, repo, find_facts_without_evidence(session, repo_id, sorted(numbers)))
-
-
-def cases_of(session: Session, repo_id: int, repo: str, facts: Mapping[int, Facts]) -> dict[int, StoredCase]:
-    """Return the failures among the issues with these facts that still exist on GitHub."""
+    facts = find_facts_without_evidence(session, repo_id, sorted(numbers))
     heads = find_heads(session, repo_id, [number for number, one in facts.items() if one.is_failure])
     failures = [head for head in heads if not head.is_pull_request and head.gone_at is None]
     truths = fix_truths(session, repo_id, repo, failures, facts)

@@ -1,22 +1,19 @@
 """Load the failures that versions have, and judge each for a stack."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from app.extract.facts import Facts
 from app.extract.versions import is_before
-from app.knowledge.possible_versions import REPORTED
-from app.knowledge.stack.cases import StoredCase, cases_of, relate_texts
+from app.knowledge.stack.candidates import find_candidates
+from app.knowledge.stack.cases import StoredCase, load_cases, relate_texts
 from app.knowledge.stack.relation import relate
 from app.knowledge.stack.shapes import Affects, Relation, Standing, affects_of
 from app.knowledge.stack.stack import Stack
-from app.knowledge.stack.standing import OPEN_MINORS, line_of, standing
+from app.knowledge.stack.standing import Line, standing
 from app.store.derived.cluster_queries import cluster_sizes
 from app.store.derived.clusters import cluster_of
-from app.store.derived.facts import REGRESSION_FIELDS, known_values
-from app.store.derived.readings import find_failures_with
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +42,10 @@ class KnownFailure:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The facts of all failures examined, and the failures that one of the versions has."""
+    """The failures that one of the versions has. `reported`: all that were asked, by minor line."""
 
-    facts: Sequence[Facts]
     known: Sequence[KnownFailure]
+    reported: Mapping[Line | None, Collection[int]]
 
 
 def load_failures(
@@ -56,10 +53,10 @@ def load_failures(
 ) -> Failures:
     """Load the failures that one of these versions may have, oldest version first."""
     goal = versions[min(1, len(versions) - 1)]
-    cases = _cases(session, repo_id, repo, versions)
-    facts = [stored.case.facts for stored in cases.values()]
+    candidates = find_candidates(session, repo_id, repo, versions, stack)
+    cases = load_cases(session, repo_id, repo, candidates.numbers)
     relations: dict[int, Relation] = {}
-    if stack:  # asked first: most failures are of other stacks
+    if stack:
         relations = {number: relate(stack, stored.case) for number, stored in cases.items()}
         cases = {number: stored for number, stored in cases.items() if relations[number].is_near}
     standings = {
@@ -84,27 +81,4 @@ def load_failures(
         )
         for number, stored in failing.items()
     ]
-    return Failures(facts, known)
-
-
-def _cases(session: Session, repo_id: int, repo: str, versions: Sequence[str]) -> dict[int, StoredCase]:
-    """Load the failures reported on these versions or before.
-
-    A report that names no version is left out: its date does not tell which version its reporter ran.
-    """
-    # A report on a later version says nothing about these, unless it states a range.
-    floor, top = _oldest_line(versions[0]), max(line_of(version) or (0, 0) for version in versions)
-    reported = known_values(session, REPORTED)
-    values = [value for value in reported if (line := line_of(value)) and floor <= line <= top]
-    return cases_of(
-        session,
-        repo_id,
-        repo,
-        find_failures_with(session, repo_id, REPORTED, values, stating=REGRESSION_FIELDS),
-    )
-
-
-def _oldest_line(start: str) -> tuple[int, int]:
-    """Return the oldest (major, minor) whose reports may still apply to `start`."""
-    major, minor = line_of(start) or (0, 0)
-    return major, max(0, minor - OPEN_MINORS)
+    return Failures(known, candidates.reported)

@@ -104,6 +104,11 @@ def has_feature(stack: Stack, row: Mapping[str, Any]) -> bool | None:
     return None if is_open or None in found else False
 
 
+def features_on(stack: Stack) -> list[Mapping[str, Any]]:
+    """Return the features that a stack has and not every stack has."""
+    return [row for row in _features() if has_feature(stack, row) and not row.get("is_common")]
+
+
 def _is_set(options: Mapping[str, str], wanted: str) -> bool | None:
     """True if an option satisfies `name`, `name=value`, `name>number` or `name~pattern`; None if unclear."""
     found = re.fullmatch(r"([\w-]+)(?:([>=~])(.*))?", wanted)

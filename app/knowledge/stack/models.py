@@ -125,6 +125,16 @@ def other_variant(stack: Stack, text: str, *, is_beside: bool = False) -> str | 
     return others[0] if others and (is_beside or len(others) == len(named)) else None
 
 
+def may_be_model(name: str, stack: Stack) -> bool:
+    """True if a name in lower case is of the stack's model, in any size."""
+    return stack.family in name and _is_same_model(name, stack.model or "", any_size=True)
+
+
+def is_of_line(title: str, stack: Stack) -> bool:
+    """True if a title names the stack's family and generation."""
+    return bool(stack.model) and stack.line in lines_named(plain_title(title))
+
+
 def is_very_model(name: str, stack: Stack) -> bool:
     """True if a name is the stack's model, and states no other size."""
     mine = stack.model or ""

@@ -6,7 +6,7 @@ it rests on, and the reader has the report beside it.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import zip_longest
@@ -25,6 +25,7 @@ from app.knowledge.stack.features import (
     doubt_sentence,
     features_of,
     features_of_run,
+    features_on,
     has_feature,
     settings_of_run,
 )
@@ -167,6 +168,15 @@ def relate(stack: Stack, case: FailureCase) -> Relation:
         is_specific |= sign.is_specific
     slight = frozenset(words for words, is_slight in differs.items() if is_slight)
     return Relation(tuple(agrees), tuple(differs), None, is_specific, slight)
+
+
+def title_test(stack: Stack) -> Callable[[str, Collection[str]], bool]:
+    """Return a test of title and labels: may they name what this stack has, and not every stack?"""
+    rows = features_on(stack)
+    texts = [row["title"].pattern for row in rows] + (["--", _PARSER.pattern] if stack.options else [])
+    titled = pattern_set(texts)
+    labels = {label for row in rows for label in row.get("labels", ())}
+    return lambda title, named: bool(titled.Match(title)) or not labels.isdisjoint(map(str.lower, named))
 
 
 def relate_text(stack: Stack, case: FailureCase, text: str, found: Relation) -> Relation:

@@ -1,8 +1,9 @@
 """Decide whether a version has a failure: by its fix, its stated range, or the version reported. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from app.extract.facts import FailureKind
 from app.extract.rules.patterns import pattern
 from app.extract.versions import is_before, is_same, last_failing, ordered
 from app.knowledge.fix.decide import seen_from
@@ -12,6 +13,8 @@ NEAR_MINORS = 2
 """A failure that is stale or was closed, without a known fix, may be in this many later minor versions."""
 OPEN_MINORS = 4
 """An open failure persists for this many: after some 90 days without a word vLLM labels an issue as stale."""
+Line = tuple[int, int]
+"""The major and the minor number of releases."""
 _BEHAVIOUR = frozenset({"wrong_output", "slowdown"})
 """Kinds that seldom are of one machine alone."""
 _SINCE = pattern(
@@ -105,7 +108,8 @@ def _reported(case: FailureCase) -> str | None:
     return first if is_before(stated, first) else stated
 
 
-def line_of(version: str | None) -> tuple[int, int] | None:
+def line_of(version: str | None) -> Line | None:
+    """Return major and minor number; None if a version cannot be ordered."""
     found = ordered(version)
     return (found.major, found.minor) if found is not None else None
 
@@ -123,12 +127,17 @@ def _is_stale(case: FailureCase) -> bool:
 
     An error that is closed so is mostly of its reporter's machine; what is wrong or slow stays so.
     """
-    is_behaviour = case.state == "open" or case.facts.failure_kind in _BEHAVIOUR
+    is_unresolved = case.truth.view.state in {"not_fixed", "closed_unresolved", "unknown"}
     return (
-        is_behaviour
+        is_unresolved
         and "stale" in case.labels
-        and case.truth.view.state in {"not_fixed", "closed_unresolved", "unknown"}
+        and may_persist(case.state, case.labels, case.facts.failure_kind)
     )
+
+
+def may_persist(state: str, labels: Sequence[str], kind: FailureKind) -> bool:
+    """True if a failure may be in versions after the reported one although nobody fixed it later."""
+    return state == "open" or ("stale" in labels and kind in _BEHAVIOUR)
 
 
 def _unresolved(case: FailureCase) -> str:

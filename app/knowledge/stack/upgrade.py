@@ -5,7 +5,7 @@ the versions decide. A failure with several reports becomes one line: the report
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
@@ -30,6 +30,7 @@ from app.knowledge.stack.relation import features_of_case, generation_of, is_of_
 from app.knowledge.stack.stack import Stack
 from app.knowledge.stack.standing import line_of
 from app.match.search.agreement import model_family
+from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.weeks import release_dates
 from app.store.github.issues import find_repository
 from app.store.github.releases import missing_for_fixes
@@ -149,6 +150,8 @@ def compare_versions(
         after = sorted(tag for tag in tags if tag and not tag.is_prerelease and is_before(one, str(tag)))
         releases = [str(tag) for tag in after[-CANDIDATES_MAX:]] if stack else []
         failures = load_failures(session, repo_id, repo, (one, other, *releases), stack)
+        on_line = [*failures.reported.get(line_of(other), ())] if stack else []
+        reports = find_facts_without_evidence(session, repo_id, on_line).values()
         missing = missing_for_fixes(session, repo_id)
     found = _grouped_by_list(failures.known, one, other)
     totals = {name: len(found[name]) for name in LISTS}
@@ -169,7 +172,7 @@ def compare_versions(
         reasons=reasons,
         are_fixes_known=not missing,
         totals=totals,
-        unreported=_unreported(failures.facts, other, stack) if stack else (),
+        unreported=_unreported(reports, other, stack) if stack else (),
         newest_clean=clean,
         fixed=lines["fixed"],
         breaks=lines["breaks"],
@@ -328,23 +331,14 @@ def _people(item: KnownFailure) -> int:
 
 def _newest_clean(failures: Failures, start: str, releases: Sequence[str]) -> str | None:
     """Return the newest release without a known break of something that works in `start`."""
-    lines = {_reported_line(facts) for facts in failures.facts}
-    for version in reversed(releases):
-        # A release without reports is unknown, not clean.
-        if line_of(version) in lines and not _grouped_by_list(failures.known, start, version)["breaks"]:
-            return version
-    return None
+    # A release without reports is unknown, not clean.
+    known = (version for version in reversed(releases) if failures.reported.get(line_of(version)))
+    return next((one for one in known if not _grouped_by_list(failures.known, start, one)["breaks"]), None)
 
 
-def _reported_line(facts: Facts) -> tuple[int, int] | None:
-    return line_of(facts.versions.get("vllm"))
-
-
-def _unreported(reported: Sequence[Facts], version: str, stack: Stack) -> tuple[str, ...]:
-    """Return sentences on the parts of the stack that no report on the version's minor line names."""
-    wanted = line_of(version) or (0, 0)
-    line = ".".join(map(str, wanted))
-    facts = [one for one in reported if _reported_line(one) == wanted]
+def _unreported(facts: Collection[Facts], version: str, stack: Stack) -> tuple[str, ...]:
+    """Return sentences on the parts of the stack that none of these reports on its minor line names."""
+    line = ".".join(map(str, line_of(version) or (0, 0)))
     if not facts:
         return (f"No stored report is of {line}: that nothing is known of it is no good news.",)
     mine = generation_of(stack.gpu) if stack.gpu else None

@@ -5,15 +5,16 @@ it was read, or if it was read by another rules version. So facts may be derived
 JSON is stored, and the next run finishes what a killed one left undone.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Table, delete, exists, insert, select
 from sqlalchemy.orm import Session
 
-from app.extract.facts import Evidence, Facts
+from app.extract.facts import Evidence, Facts, FailureKind
 from app.store.engine.connect import delete_with, rows_with, sql_rows, upsert
 from app.store.records import LinkRecord
 from app.store.tables import FACT, LINK, OCCURRENCE, READING, SIGNATURE, TERM
@@ -122,24 +123,26 @@ def find_facts_without_evidence(session: Session, repo_id: int, numbers: Sequenc
     return {number: Facts.model_validate_json(facts) for number, facts in rows if facts not in _NO_FACTS}
 
 
-def find_failures_with(
-    session: Session, repo_id: int, field: str, values: Sequence[str], *, stating: Sequence[str]
-) -> dict[int, Facts]:
-    """Like `find_facts_without_evidence`, for failures with one of these lowercase values in `field`.
+class FailureTitle(NamedTuple):
+    """What lists tell of a failure before its facts are read."""
 
-    Args:
-        stating: failures with any value in one of these fields are included too.
-    """
-    # With a repository filter in the subqueries, SQLite would use the index by issue.
+    number: int
+    title: str
+    labels: tuple[str, ...]
+    state: str
+    failure_kind: FailureKind
+
+
+def find_failure_titles(session: Session, repo_id: int, numbers: Sequence[int]) -> list[FailureTitle]:
+    """Return those of these issues that are failures and still exist on GitHub, by number."""
     query = """
-        SELECT number, CAST(facts AS text) FROM reading
-        WHERE repo_id = :repo_id AND failure_kind <> 'none' AND number IN (
-            SELECT number FROM fact WHERE field = :field AND value_key IN :values
-            UNION SELECT number FROM fact WHERE field IN :stating)
+        SELECT number, title, CAST(labels AS text), state, failure_kind
+        FROM issue JOIN reading USING (repo_id, number)
+        WHERE repo_id = :repo_id AND number IN :numbers AND failure_kind <> 'none'
+        AND is_pull_request = false AND gone_at IS NULL ORDER BY number
     """
-    bound: dict[str, Any] = {"field": field, "values": list(values) or [""], "stating": list(stating)}
-    rows = sql_rows(session, query, repo_id=repo_id, **bound)
-    return {number: Facts.model_validate_json(facts) for number, facts in rows if facts not in _NO_FACTS}
+    rows = sql_rows(session, query, repo_id=repo_id, numbers=list(numbers))
+    return [FailureTitle(n, title, tuple(json.loads(labels)), *rest) for n, title, labels, *rest in rows]
 
 
 @dataclass(frozen=True, slots=True)
