@@ -15,7 +15,7 @@ from app.extract.remedies.changes import find_names, grammar, kind_of, split_cla
 from app.extract.remedies.cues import find_cues, find_denial, is_hypothetical
 from app.extract.remedies.polarity import with_polarity
 from app.extract.remedies.sentences import RemedyStatement, is_readable, read_remedies
-from app.extract.remedies.typed import command_of
+from app.extract.remedies.typed import REMOVES, command_of
 from app.extract.rules.patterns import pattern
 from app.extract.statements.candidates import VERBS
 from app.extract.statements.features import Hint, surroundings_of
@@ -56,7 +56,6 @@ _DEEDS = VERBS | {"runn"}
 _JOINING = frozenset(["or", "and", "with", "nor", "as", "well"])
 
 _ALONE = pattern(r"(?i)\b(?:one|single|1)\b")
-_LEAVES_OUT = pattern(r"(?i)\b(?:without|not|no|non|remov\w+|disabl\w+|drop\w*|turn\w* off|unset\w*)\b")
 _EASES = pattern(r"(?i)\b(?:without|unless|only|works?|working|fix\w*|solved?|than)\b")
 """In a title: what it names may be what helps."""
 _VALUE = pattern(
@@ -105,7 +104,7 @@ def _is_for_the_reader(item: RemedyStatement, title: str) -> bool:
     if item.outcome == "fails":
         return True
     is_other_card = any(find_mentions(item.action)) and not _ALONE.search(item.action)
-    is_left_out = item.without or _LEAVES_OUT.search(item.action) is not None
+    is_left_out = item.without or REMOVES.search(item.action) is not None
     is_titled = not is_left_out and item.source != "title" and not _EASES.search(title)
     is_what_fails = is_titled and not _values(item.action).isdisjoint(_values(title))
     return not (is_other_card or is_what_fails or grammar("other_use").search(item.action))

@@ -10,7 +10,9 @@ from app.extract.statements.candidates import BAD, NEGATIONS
 from app.extract.statements.tokens import NAMED, Token, tokenise
 
 _REMOVAL = r"(?:without|remov\w*|drop(?:s|ped|ping)?|unset\w*|omit\w*|disabl\w*|not|no|off|instead of)"
-_REMOVES = pattern(rf"(?i)\b{_REMOVAL}\b")
+REMOVES = pattern(rf"(?i)\b{_REMOVAL}\b")
+"""Words that say that something is left out."""
+
 _LEFT_OUT = pattern(
     rf"(?i)\b{_REMOVAL}\s(?:[\w`*\"'=./-]+\s(?:[\w`*\"'=./-]+\s){{0,2}}(?:or|and)\s(?:the |flag |option )*"
     r"|(?:the |using |setting |set |passing |flag |option )*)[`*\"']*$"
@@ -64,7 +66,7 @@ def command_of(action: str, *, is_ours: bool = False) -> str | None:
     if match := _ASSIGNED.search(whole):
         return _export(match.group(1), match.group(2))
     tokens = tokenise(action)
-    if _REMOVES.search(_words(tokens)) or sum(token.kind in NAMED for token in tokens) > 1:
+    if REMOVES.search(_words(tokens)) or sum(token.kind in NAMED for token in tokens) > 1:
         return None
     is_ours = is_ours or "vllm" in action.lower()
     lines = [line for line in (_line(token, action, is_ours=is_ours) for token in tokens) if line]
