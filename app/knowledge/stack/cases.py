@@ -53,8 +53,10 @@ class StoredCase:
     case: FailureCase
 
 
-def load_cases(session: Session, repo_id: int, repo: str, numbers: Collection[int]) -> dict[int, StoredCase]:
-    """Return the failures among these issues that still exist on GitHub."""
+def load_cases(
+    session: Session, repo_id: int, repo: str, numbers: Collection[int], *, for_stack: bool
+) -> dict[int, StoredCase]:
+    """Return those of these failures that still exist on GitHub. `for_stack`: with what titles name."""
     facts = find_facts_without_evidence(session, repo_id, sorted(numbers))
     heads = find_heads(session, repo_id, [number for number, one in facts.items() if one.is_failure])
     failures = [head for head in heads if not head.is_pull_request and head.gone_at is None]
@@ -68,10 +70,12 @@ def load_cases(session: Session, repo_id: int, repo: str, numbers: Collection[in
     }
     patches = {str(found): _patches_of(found, at, dated) for at, found in dated}
     titled: dict[tuple[int, str], list[str]] = defaultdict(list)
-    for number, field, value in values_in_titles(
-        session, repo_id, [head.number for head in failures], ("gpus", "models")
-    ):
+    named = [head for head in failures if for_stack]
+    in_titles = values_in_titles(session, repo_id, [head.number for head in named], ("gpus", "models"))
+    for number, field, value in in_titles:
         titled[number, field].append(value)
+    for head in named:
+        titled[head.number, "gpus"] += (one.name for one in find_mentions(head.title))
     return {
         head.number: StoredCase(
             head,
@@ -81,11 +85,7 @@ def load_cases(session: Session, repo_id: int, repo: str, numbers: Collection[in
                 state=head.state,
                 title=head.title,
                 labels=head.labels,
-                titled_gpus=tuple(
-                    dict.fromkeys(
-                        [*titled[head.number, "gpus"], *(one.name for one in find_mentions(head.title))]
-                    )
-                ),
+                titled_gpus=tuple(dict.fromkeys(titled[head.number, "gpus"])),
                 titled_models=_named(head.title, titled[head.number, "models"], facts[head.number].models),
                 unresolved_until=_last_until(releases, _stale_at(head, reported.get(head.number))),
                 patches=patches.get(facts[head.number].versions.get("vllm") or "", ()),
@@ -161,7 +161,7 @@ def affects_issues(store: Store, repo: str, stack: Stack, numbers: tuple[int, ..
             return {}
         if not is_vllm(repo):
             return dict.fromkeys(numbers, NOT_OF_VLLM)
-        cases = load_cases(session, repo_id, repo, numbers)
+        cases = load_cases(session, repo_id, repo, numbers, for_stack=True)
         relations = {number: relate(stack, stored.case) for number, stored in cases.items()}
         relations |= relate_texts(session, repo_id, stack, cases, relations)
     answers = dict.fromkeys(numbers, NO_FAILURE)

@@ -54,7 +54,7 @@ def load_failures(
     """Load the failures that one of these versions may have, oldest version first."""
     goal = versions[min(1, len(versions) - 1)]
     candidates = find_candidates(session, repo_id, repo, versions, stack)
-    cases = load_cases(session, repo_id, repo, candidates.numbers)
+    cases = load_cases(session, repo_id, repo, candidates.numbers, for_stack=stack is not None)
     relations: dict[int, Relation] = {}
     if stack:
         relations = {number: relate(stack, stored.case) for number, stored in cases.items()}

@@ -18,6 +18,7 @@ from app.extract.versions import is_before
 from app.knowledge.stack.stack import Stack
 
 _OFF = frozenset({"false", "none", "null", "auto", "0"})
+PARTS = 8
 PARSER_OPTIONS = {"tool": "tool-call-parser", "reasoning": "reasoning-parser"}
 """The option that selects a parser, by kind of parser."""
 
@@ -45,8 +46,9 @@ def _features() -> tuple[dict[str, Any], ...]:
 
 
 @lru_cache(maxsize=1)
-def _titles() -> Any:
-    return pattern_set([row["title"] for row in _table()["feature"]])
+def _titles() -> list[Any]:
+    """Return automata of one part of the features each: one of all outgrows its memory and starts anew."""
+    return [pattern_set([row["title"].pattern for row in _features()[at::PARTS]]) for at in range(PARTS)]
 
 
 @lru_cache(maxsize=1)
@@ -72,7 +74,8 @@ def features_of(
     title: str, labels: tuple[str, ...], version: str | None = None
 ) -> tuple[dict[str, Any], ...]:
     """Return the features that a failure of a version requires according to title and labels."""
-    named = set(_titles().Match(title) or ())
+    parts = enumerate(_titles())
+    named = {found * PARTS + at for at, part in parts for found in part.Match(title) or ()}
     for label in labels:
         named |= _features_by_label().get(label.lower(), frozenset())
     rows = [_features()[at] for at in sorted(named)]
