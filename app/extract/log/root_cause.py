@@ -40,6 +40,10 @@ ERROR_LINE = "error_line.only"
 MIN_TITLE_WORDS = 3
 WEAK_HINT = 2
 """`weak` value of an error that only hints at another."""
+ASSERTIONS = frozenset(["native.device_assert", "native.hip_assert"])
+ASSERTED = "device-side assert triggered"
+"""Reported, at any later call, after a kernel printed its failed assertion."""
+
 OPEN, REQUEST, MISSING = 0, 1, 9
 """Ranks of candidates: the program did not continue; only a request failed; no candidate."""
 RANKS: dict[Fate, int] = {"open": OPEN, "request": REQUEST, "survived": 2, "stopping": 3}
@@ -89,7 +93,10 @@ def find_cause(
     Args:
         course: of the lines if they are one log; unknown for a collection of excerpts.
     """
-    records = [_mark_hint(item) for item in errors if item.rule != CUT and not _is_tool_error(item)]
+    is_asserted = any(item.rule in ASSERTIONS for item in errors)
+    records = [
+        _mark_hint(item, is_asserted) for item in errors if item.rule != CUT and not _is_tool_error(item)
+    ]
     parts = _sort(records, lines, course)
     ranked = _ranked(records, parts, course)
     rank = ranked[0][0] if ranked else MISSING
@@ -219,9 +226,10 @@ def _adds_subject(outer: ErrorRecord, inner: ErrorRecord) -> bool:
     )
 
 
-def _mark_hint(record: ErrorRecord) -> ErrorRecord:
-    """Mark an error as weak if its message only points to another error."""
-    return replace(record, weak=WEAK_HINT) if is_hint(record.message) else record
+def _mark_hint(record: ErrorRecord, is_asserted: bool) -> ErrorRecord:
+    """Mark an error as weak if its message only points to another error, or repeats a failed assertion."""
+    is_late = is_asserted and ASSERTED in record.message
+    return replace(record, weak=WEAK_HINT) if is_late or is_hint(record.message) else record
 
 
 def _is_tool_error(record: ErrorRecord) -> bool:

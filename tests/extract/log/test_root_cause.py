@@ -783,3 +783,20 @@ def test_a_denied_request_leaves_to_the_error_that_says_what_was_asked_for() -> 
     causes = [read_errors(above.join([first, middle, outer]))[1].cause for first in (inner, busy)]
 
     assert [cause.message[:12] for cause in causes if cause] == ["You are tryi", "429 Client E"]
+
+
+def test_a_kernel_s_failed_assertion_goes_before_the_call_that_reports_it() -> None:
+    kernel = "/root/.cache/vllm/inductor_cache/zq/czqh5m3k2v7wq2l4n6p8r1t3v5x7z9b2d4f6h8j1l3n5w7y9.py:40: unknown: "
+    log = (
+        f"{kernel}block: [0,0,0], thread: [3,0,0] Assertion `index out of bounds: 0 <= tmp5 < 256` failed.\n"
+    )
+    log += prefixed(
+        CORE,
+        a_traceback(
+            "torch.AcceleratorError: CUDA error: device-side assert triggered",
+            "vllm/v1/worker/gpu/async_utils.py:get_output",
+        ),
+    )
+
+    assertion = "Assertion `index out of bounds: 0 <= tmp5 < 256` failed"
+    assert cause(log) == ("CUDA error", assertion, "async_utils.py:get_output")
