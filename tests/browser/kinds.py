@@ -8,7 +8,7 @@ from app.config import LOG_LIMIT_BYTES
 from tests.browser.base import ADMIN_TOKEN, FULL, MARLIN_START, STRANGE_LOG
 from tests.browser.watched import Watched
 from tests.knowledge.made_week import GROWING, WEEK
-from tests.samples import marlin_log
+from tests.samples import FOREIGN_LOG, marlin_log
 from tests.served import CRASH, CRASH_NUMBER
 
 Way = Callable[[Watched], None]
@@ -147,6 +147,9 @@ KINDS: dict[str, Way] = {
     "error-404": at("/issues/77777", 404),
     "error-422-version": at("/regressions?version=" + "9" * 300, 422),
     "error-422": blank,
+    "diagnosis-question": pasted("How do I run Qwen3 on two nodes with tensor parallel?"),
+    "diagnosis-other-program": pasted(FOREIGN_LOG),
+    "signatures-family": at("/signatures?family=GPU+out+of+memory"),
 }
 DOCS = {"docs": at("/docs")}
 """Exempt from the limit of weight."""

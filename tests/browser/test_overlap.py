@@ -18,7 +18,7 @@ from tests.browser.base import FULL
 from tests.browser.conftest import Opened
 from tests.browser.kinds import KINDS, diagnose
 from tests.browser.overlap import overlaps
-from tests.browser.test_pages import LAID_OUT_BY_MAIL_PROGRAMS, open_all
+from tests.browser.test_pages import open_all
 from tests.browser.watched import watch
 from tests.samples import REPO
 from tests.served import CRASH, served, starter_settings
@@ -59,7 +59,6 @@ LONG_NAME = "AttributeError | module 'a_very_long_package.and_its_module' has no
         pytest.param(form, kind, marks=[] if (form, kind) in EVERY_TIME else [pytest.mark.long])
         for form in FORMS
         for kind in KINDS
-        if kind not in LAID_OUT_BY_MAIL_PROGRAMS
     ],
 )
 def test_no_words_lie_upon_others(open_browser: Opened, form: str, kind: str) -> None:

@@ -34,6 +34,8 @@ CAUSE, OTHER, WRAPPER = "error.message", "error.other", "error.wrappers"
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _MARKUP = re.compile(r"\s*(?:```|~~~|</?(?:details|summary|br|p)\b|#{1,6} |[\^~ ]+$)")
 """Markup of the issue form, and the carets that Python prints under a line."""
+_FENCE = re.compile(r"(?:```|~~~)\w*[ \t]*")
+"""What is left of a code block in a text that lost its line breaks."""
 _WORD = re.compile(r"\w+")
 _PLAIN = frozenset(
     _WORD.findall(
@@ -123,8 +125,11 @@ def issue_excerpt(session: Session, repo_id: int, number: int, message: str = ""
     return tuple(
         MatchLine(
             number=at + 1,
-            text=_cut_around(
-                masked[lines[at].start - first : lines[at].end - first].rstrip(), spot - lines[at].start
+            text=_FENCE.sub(
+                "",
+                _cut_around(
+                    masked[lines[at].start - first : lines[at].end - first].rstrip(), spot - lines[at].start
+                ),
             ),
             role=role,
         )

@@ -37,6 +37,7 @@ _MISSING = pattern(r"No module named '?((?:vllm\.)?[A-Za-z]\w*)")
 _PORT = pattern(r"'port': (\d{2,5})\b|--port[ =](\d{2,5})\b|address \('[^']*', (\d{2,5})\)")
 _PORT_TAKEN = pattern(r"\bport:? (\d{2,5})\b|address \('[^']*', (\d{2,5})\)")
 _OPTION = pattern(r" (--[a-z][a-z-]+)")
+_ON_HUB = pattern(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}")
 
 
 @lru_cache(maxsize=1)
@@ -127,7 +128,11 @@ def conditions_of(reading: LogReading, kinds: Sequence[FailureKind]) -> frozense
         found |= {"refused", "not_started"} & {find_outcome(reading, kinds)}
     found |= {kind.id for kind in (kinds[:1] if kinds and kinds[0].is_own else kinds)}
     error = _message_of(reading)
-    found |= {row["id"] for row in message_conditions() if _find(row["pattern"], error)}
+    found |= {
+        row["id"]
+        for row in message_conditions()
+        if _find(row["pattern"], reading.log if row.get("in_log") else error)
+    }
     if "missing_package" in found:
         found.update(_origins_of_missing(reading))
     if any(kind.is_own for kind in kinds):
@@ -167,7 +172,8 @@ def _step_of(row: dict[str, Any], error: str, reading: LogReading) -> NextStep |
         values[name] = value
     for name, value in values.items():
         text, command = text.replace(f"{{{name}}}", value), command.replace(f"{{{name}}}", value)
-    return NextStep(text=text, command=command)
+    model = next(filter(_ON_HUB.fullmatch, reading.surroundings.models), "YOUR_MODEL")
+    return NextStep(text=text, command=command.replace("YOUR_MODEL", model))
 
 
 def _command_for(row: dict[str, Any], version: str | None) -> str:
@@ -199,7 +205,17 @@ def _divisor(number: str, limit: str) -> str | None:
     return next(map(str, below), None)
 
 
-FIGURES: dict[str, Callable[..., str | None]] = {"share": _share, "next": _next, "divisor": _divisor}
+def _size(number: str) -> str:
+    """A number of bytes in GiB; one with a unit as it is."""
+    return f"{float(number) / 2**30:.3g} GiB" if number.isdigit() else number
+
+
+FIGURES: dict[str, Callable[..., str | None]] = {
+    "share": _share,
+    "next": _next,
+    "divisor": _divisor,
+    "size": _size,
+}
 """What can be worked out of the values of a message; None: nothing sensible."""
 
 

@@ -70,7 +70,7 @@ class KnownPage(Frozen):
     items: tuple[KnownIssue, ...]
     total: int
     reported: int = Field(0, description="number of failures reported in exactly this version")
-    began: int = Field(0, description="number of listed failures that began in this version")
+    began: int = Field(0, description="number of failures that began in this version, closed ones too")
     closed: int = Field(description="number of further failures, closed without a known fix")
 
 
@@ -256,7 +256,7 @@ def known_issues(
             for one in part
         )
         reported_here = sum(bases[one.issue.number] == "reported" for one in listed)
-        spans = (one.facts.regression for one in listed)
+        spans = (one.facts.regression for one in known)
         began = sum(is_same(span.first_failing, version) for span in spans if span)
     return KnownPage(
         version=plain_version(version),

@@ -92,8 +92,9 @@ class Citations:
         return start < end and self._texts.get(source, "")[start:end] == quote
 
     def _spans(self, source: str) -> list[EvidenceSpan]:
+        text = self._texts.get(source, "")
         return [
-            EvidenceSpan(start, end, number)
+            EvidenceSpan(start, _word_end(text, end), number)
             for (where, start, end, quote), number in self._places.items()
             if where == source and self._stands(where, start, end, quote)
         ]
@@ -107,6 +108,15 @@ class Citations:
 
 def _place(item: Evidence) -> tuple[str, int, int, str]:
     return (item.source, item.start, item.end, item.quote)
+
+
+def _word_end(text: str, end: int) -> int:
+    """Return where the word ends that a quote stops within; `end` if it stops at the end of a word."""
+    rest = _LETTERS.match(text, end) if text[end - 1 : end].isalpha() else None
+    return rest.end() if rest else end
+
+
+_LETTERS = re.compile(r"[^\W\d_]{1,20}(?!\w)")
 
 
 def _holds(found: str, wanted: str) -> bool:

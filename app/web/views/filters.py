@@ -47,7 +47,9 @@ def range_words(regression: Regression) -> str:
 
 
 _MARKS = re.compile(
-    r"!?\[([^\]]{0,200})\]\([^)]{0,400}\)|(?m:^[ \t]*(?:#{1,6} |>+ |[-*+] (?!-)))|\*\*|__|~~|`+|<[^>]{1,200}>"
+    r"!?\[([^\]]{0,200})\]\([^)]{0,400}\)|(?m:^[ \t]*(?:#{1,6} |>+ |[-*+] (?!-)))|\*\*|~~|`+"
+    r"|</?(?:details|summary|br|p|b|i|em|strong|code|pre|kbd|sub|sup|img|a|div|span|t[rdh]|table|[uo]l|li|h[1-6r])"
+    r"\b[^>]{0,200}>"
 )
 
 

@@ -362,3 +362,17 @@ def test_what_to_type_is_not_gone_in_any_version(row: dict[str, Any], version: s
 
     for step in next_steps(reading, kinds_of(reading)):
         assert gone_setting(step.command, version) is None
+
+
+def test_a_command_names_the_log_s_model_where_it_is_on_the_hub() -> None:
+    error = "huggingface_hub.errors.LocalEntryNotFoundError: outgoing traffic has been disabled"
+    for model, named in (("facebook/opt-125m", "facebook/opt-125m"), ("/srv/models/opt", "YOUR_MODEL")):
+        log = f"INFO 11-02 03:04:05 [utils.py:233] non-default args: {{'model': '{model}'}}\n{error}"
+
+        assert f"hf auth whoami; hf download {named}" in [step.command for step in steps_for(log)]
+
+
+def test_a_size_is_said_in_gib() -> None:
+    log = f"non-default args: {{'kv_cache_memory_bytes': 322122547200}}\n{MEMORY}"
+
+    assert any("takes 300 GiB for the cache" in step.text for step in steps_for(log))

@@ -20,7 +20,7 @@ from app.config import Settings
 from app.knowledge.digest.digest import ValueCount, WeekCount, make_digest
 from app.knowledge.digest.feed import FeedEntry
 from app.knowledge.iso_week import IsoWeek
-from app.knowledge.labels import heading
+from app.knowledge.labels import heading, plural
 from app.main import create_app
 from app.paths import templates_dir
 from app.render import make_environment
@@ -128,10 +128,6 @@ def test_the_mail_fits_a_phone_shows_numbers_as_tables_and_needs_no_style_sheet(
         ["New issues", "15", "3"],
         *([one.week, str(one.failures), str(one.issues)] for one in digest.weeks),
         *([one.value, str(one.reports)] for one in digest.hardware),
-        *(
-            [f"#{one.number} {heading(one.title)}", str(one.hits), str(one.comments), str(one.reactions)]
-            for one in digest.unremedied
-        ),
         *([one.text, one.alive.reason, numbers(one.numbers)] for one in digest.alive),
         *(
             [
@@ -146,6 +142,11 @@ def test_the_mail_fits_a_phone_shows_numbers_as_tables_and_needs_no_style_sheet(
     words = unescape(re.sub(r"<[^>]*>", "", mail))
     for item in digest.clusters:
         assert f"{item.text}: {item.reports} new of {item.size} in all, {numbers(item.numbers)};" in words
+    for one in digest.unremedied:
+        counted = ", ".join(
+            (plural(one.hits, "hit"), plural(one.comments, "comment"), plural(one.reactions, "reaction"))
+        )
+        assert f"#{one.number} {heading(one.title)}: {counted}" in words
     assert max(map(len, re.findall(r"[^\s<>&;]+", re.sub(r"<(?!wbr)[^>]*>", " ", mail)))) < 20
     (grown,) = digest.growing
     assert [
