@@ -65,9 +65,7 @@ def load_cases(
     dated = sorted((at, found) for at, found in tags if found)
     releases = [(at, str(found)) for at, found in dated]
     by_version = sorted((found, at) for at, found in dated)
-    reported = {
-        head.number: _released_at(by_version, facts[head.number].versions.get("vllm")) for head in failures
-    }
+    versions = {head.number: facts[head.number].versions.get("vllm") for head in failures}
     patches = {str(found): _patches_of(found, at, dated) for at, found in dated}
     titled: dict[tuple[int, str], list[str]] = defaultdict(list)
     named = [head for head in failures if for_stack]
@@ -87,27 +85,28 @@ def load_cases(
                 labels=head.labels,
                 titled_gpus=tuple(dict.fromkeys(titled[head.number, "gpus"])),
                 titled_models=_named(head.title, titled[head.number, "models"], facts[head.number].models),
-                unresolved_until=_last_until(releases, _stale_at(head, reported.get(head.number))),
-                patches=patches.get(facts[head.number].versions.get("vllm") or "", ()),
+                unresolved_until=_unresolved_until(head, versions[head.number], releases, by_version),
+                patches=patches.get(versions[head.number] or "", ()),
             ),
         )
         for head in failures
     }
 
 
-def _stale_at(head: IssueRecord, released_at: datetime | None) -> datetime | None:
-    """Return until when a report was not closed as stale, counted from the release that it is of.
+def _unresolved_until(
+    head: IssueRecord,
+    version: str | None,
+    by_date: Sequence[tuple[datetime, str]],
+    by_version: Sequence[tuple[Version, datetime]],
+) -> str | None:
+    """Return the newest release before a report was closed as stale, counted from the release that it is of.
 
     None if nobody answered it: what nobody confirmed may be the reporter's alone.
     """
-    start = released_at or head.created_at
-    return start + STALE_AFTER if start and head.comments > ROBOTS_COMMENTS else None
-
-
-def _released_at(releases: Sequence[tuple[Version, datetime]], version: str | None) -> datetime | None:
-    """Return when a version came out, or the newest release before it; None if there is none."""
     found = ordered(version)
-    return _last_until(releases, ordered(found.base_version) if found else None)
+    start = _last_until(by_version, found and ordered(found.base_version)) or head.created_at
+    is_answered = head.comments > ROBOTS_COMMENTS
+    return _last_until(by_date, start + STALE_AFTER) if start and is_answered else None
 
 
 def _patches_of(

@@ -53,8 +53,8 @@ def load_failures(
 ) -> Failures:
     """Load the failures that one of these versions may have, oldest version first."""
     goal = versions[min(1, len(versions) - 1)]
-    candidates = find_candidates(session, repo_id, repo, versions, stack)
-    cases = load_cases(session, repo_id, repo, candidates.numbers, for_stack=stack is not None)
+    numbers, reported = find_candidates(session, repo_id, repo, versions, stack)
+    cases = load_cases(session, repo_id, repo, numbers, for_stack=stack is not None)
     relations: dict[int, Relation] = {}
     if stack:
         relations = {number: relate(stack, stored.case) for number, stored in cases.items()}
@@ -81,4 +81,4 @@ def load_failures(
         )
         for number, stored in failing.items()
     ]
-    return Failures(known, candidates.reported)
+    return Failures(known, reported)

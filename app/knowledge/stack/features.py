@@ -19,6 +19,7 @@ from app.knowledge.stack.stack import Stack
 
 _OFF = frozenset({"false", "none", "null", "auto", "0"})
 PARTS = 8
+"""Number of automata that share the features: a single one outgrows its memory, and starts anew."""
 PARSER_OPTIONS = {"tool": "tool-call-parser", "reasoning": "reasoning-parser"}
 """The option that selects a parser, by kind of parser."""
 
@@ -41,20 +42,19 @@ PARSERS: tuple[str, ...] = tuple(_RUN["parsers"])
 
 
 @lru_cache(maxsize=1)
-def _features() -> tuple[dict[str, Any], ...]:
+def all_features() -> tuple[dict[str, Any], ...]:
     return tuple({**row, "title": pattern(row["title"])} for row in _table()["feature"])
 
 
 @lru_cache(maxsize=1)
 def _titles() -> list[Any]:
-    """Return automata of one part of the features each: one of all outgrows its memory and starts anew."""
-    return [pattern_set([row["title"].pattern for row in _features()[at::PARTS]]) for at in range(PARTS)]
+    return [pattern_set([row["title"].pattern for row in all_features()[at::PARTS]]) for at in range(PARTS)]
 
 
 @lru_cache(maxsize=1)
 def _text_features() -> tuple[tuple[dict[str, Any], ...], Any]:
     """Return the features to look for in a report's text, and their patterns as one automaton."""
-    rows = tuple(row for row in _features() if "in_text" in row)
+    rows = tuple(row for row in all_features() if "in_text" in row)
     texts = [row["title"].pattern if row["in_text"] is True else row["in_text"] for row in rows]
     return rows, pattern_set(texts)
 
@@ -63,7 +63,7 @@ def _text_features() -> tuple[tuple[dict[str, Any], ...], Any]:
 def _features_by_label() -> Mapping[str, frozenset[int]]:
     """Return the indexes of features by label."""
     places: dict[str, set[int]] = defaultdict(set)
-    for at, row in enumerate(_features()):
+    for at, row in enumerate(all_features()):
         for label in row.get("labels", ()):
             places[label].add(at)
     return {label: frozenset(found) for label, found in places.items()}
@@ -78,7 +78,7 @@ def features_of(
     named = {found * PARTS + at for at, part in parts for found in part.Match(title) or ()}
     for label in labels:
         named |= _features_by_label().get(label.lower(), frozenset())
-    rows = [_features()[at] for at in sorted(named)]
+    rows = [all_features()[at] for at in sorted(named)]
     ids = {row["id"] for row in rows}
     return tuple(row for row in rows if row.get("unless") not in ids and _is_of(row, version))
 
@@ -105,11 +105,6 @@ def has_feature(stack: Stack, row: Mapping[str, Any]) -> bool | None:
         return None
     is_open = ("on" in row and options is None) or any(not name for _, name in named)
     return None if is_open or None in found else False
-
-
-def features_on(stack: Stack) -> list[Mapping[str, Any]]:
-    """Return the features that a stack has and not every stack has."""
-    return [row for row in _features() if has_feature(stack, row) and not row.get("is_common")]
 
 
 def _is_set(options: Mapping[str, str], wanted: str) -> bool | None:
@@ -159,7 +154,7 @@ def settings_of_run(text: str) -> Iterator[tuple[str, str]]:
 def _features_by_option() -> dict[str, tuple[dict[str, Any], ...]]:
     """Return features by the option that enables them, without common and incidental ones."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in _features():
+    for row in all_features():
         if not row.get("is_common") and not row.get("is_incidental"):
             for wanted in row.get("on", ()):
                 found[re.split(r"[>=~]", wanted)[0]].append(row)

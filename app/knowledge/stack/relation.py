@@ -22,10 +22,10 @@ from app.knowledge.stack.features import (
     PARSERS,
     TITLED_OPTIONS,
     USUAL_OPTIONS,
+    all_features,
     doubt_sentence,
     features_of,
     features_of_run,
-    features_on,
     has_feature,
     settings_of_run,
 )
@@ -172,7 +172,7 @@ def relate(stack: Stack, case: FailureCase) -> Relation:
 
 def title_test(stack: Stack) -> Callable[[str, Collection[str]], bool]:
     """Return a test of title and labels: may they name what this stack has, and not every stack?"""
-    rows = features_on(stack)
+    rows = [row for row in all_features() if has_feature(stack, row) and not row.get("is_common")]
     texts = [row["title"].pattern for row in rows] + (["--", _PARSER.pattern] if stack.options else [])
     titled = pattern_set(texts)
     labels = {label for row in rows for label in row.get("labels", ())}

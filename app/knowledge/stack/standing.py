@@ -146,7 +146,5 @@ def _unresolved(case: FailureCase) -> str:
 
 def _is_in_reach(start: str | None, version: str, minors: int = NEAR_MINORS) -> bool:
     """True if a version is at most so many minor versions after `start`."""
-    one, other = ordered(start), ordered(version)
-    if one is None or other is None:
-        return False
-    return one.major == other.major and other.minor - one.minor <= minors
+    one, other = line_of(start) or (-1, 0), line_of(version) or (-2, 0)
+    return one[0] == other[0] and other[1] - one[1] <= minors

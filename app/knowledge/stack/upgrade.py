@@ -150,7 +150,7 @@ def compare_versions(
         after = sorted(tag for tag in tags if tag and not tag.is_prerelease and is_before(one, str(tag)))
         releases = [str(tag) for tag in after[-CANDIDATES_MAX:]] if stack else []
         failures = load_failures(session, repo_id, repo, (one, other, *releases), stack)
-        on_line = [*failures.reported.get(line_of(other), ())] if stack else []
+        on_line = sorted(failures.reported.get(line_of(other), ())) if stack else ()
         reports = find_facts_without_evidence(session, repo_id, on_line).values()
         missing = missing_for_fixes(session, repo_id)
     found = _grouped_by_list(failures.known, one, other)
@@ -174,10 +174,7 @@ def compare_versions(
         totals=totals,
         unreported=_unreported(reports, other, stack) if stack else (),
         newest_clean=clean,
-        fixed=lines["fixed"],
-        breaks=lines["breaks"],
-        still_open=lines["still_open"],
-        unsure=lines["unsure"],
+        **lines,
     )
 
 

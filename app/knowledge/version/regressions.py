@@ -25,8 +25,7 @@ from app.knowledge.version.issues import (
 from app.store.derived.cluster_queries import versions_by_gpu
 from app.store.derived.facts import (
     REGRESSION_FIELDS,
-    known_values,
-    numbers_with,
+    numbers_by_value,
     stated_regressions,
 )
 from app.store.derived.readings import duplicates_of
@@ -271,8 +270,8 @@ def known_issues(
 
 def numbers_naming(session: Session, repo_id: int, field: str, version: str) -> set[int]:
     """Return the issues with this version in a field, in any spelling."""
-    spellings = [text for text in known_values(session, field) if is_same(text, version)]
-    return set(numbers_with(session, repo_id, field, spellings))
+    values = numbers_by_value(session, repo_id, [field])
+    return {n for _, text, found in values if is_same(text, version) for n in found.tolist()}
 
 
 def basis_of(span: Regression | None, version: str, is_reported: bool) -> Basis | None:

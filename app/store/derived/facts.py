@@ -150,16 +150,6 @@ def often_stated(session: Session, repo_id: int, field: str, issues_min: int) ->
     return {value for (value,) in rows}
 
 
-def numbers_with(session: Session, repo_id: int, field: str, values: Sequence[str]) -> list[int]:
-    """Return the issues with one of these lowercase values in a field."""
-    query = """
-        SELECT DISTINCT number FROM fact
-        WHERE repo_id = :repo_id AND field = :field AND value_key IN :value_keys
-    """
-    rows = sql_rows(session, query, repo_id=repo_id, field=field, value_keys=list(values))
-    return [number for (number,) in rows]
-
-
 def stated_regressions(session: Session, repo_id: int) -> dict[int, StatedRange]:
     """Return the stated regression range of every failure that has one and still exists on GitHub."""
     # The index of facts by field finds the few rows; filtering by repository too, SQLite would use the one by

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import Table, delete, exists, insert, select
 from sqlalchemy.orm import Session
@@ -123,18 +123,10 @@ def find_facts_without_evidence(session: Session, repo_id: int, numbers: Sequenc
     return {number: Facts.model_validate_json(facts) for number, facts in rows if facts not in _NO_FACTS}
 
 
-class FailureTitle(NamedTuple):
-    """What lists tell of a failure before its facts are read."""
-
-    number: int
-    title: str
-    labels: tuple[str, ...]
-    state: str
-    failure_kind: FailureKind
-
-
-def find_failure_titles(session: Session, repo_id: int, numbers: Sequence[int]) -> list[FailureTitle]:
-    """Return those of these issues that are failures and still exist on GitHub, by number."""
+def find_failure_titles(
+    session: Session, repo_id: int, numbers: Sequence[int]
+) -> list[tuple[int, str, list[str], str, FailureKind]]:
+    """Return number, title, labels, state and kind of those that are failures and still exist on GitHub."""
     query = """
         SELECT number, title, CAST(labels AS text), state, failure_kind
         FROM issue JOIN reading USING (repo_id, number)
@@ -142,7 +134,7 @@ def find_failure_titles(session: Session, repo_id: int, numbers: Sequence[int]) 
         AND is_pull_request = false AND gone_at IS NULL ORDER BY number
     """
     rows = sql_rows(session, query, repo_id=repo_id, numbers=list(numbers))
-    return [FailureTitle(n, title, tuple(json.loads(labels)), *rest) for n, title, labels, *rest in rows]
+    return [(number, title, json.loads(labels), *rest) for number, title, labels, *rest in rows]
 
 
 @dataclass(frozen=True, slots=True)
