@@ -85,6 +85,8 @@ def field_problem(errors: Sequence[Any]) -> Problem:
 
 
 _VALUE = re.compile(r"'([^']+)'")
+_PYDANTIC = re.compile(r"^(?:Input|String|List|Value) should")
+"""How pydantic begins: the field's name stands before it already."""
 _OBJECT = "must be an object with the fields that /docs describes"
 _WORDS = {
     "model_attributes_type": _OBJECT,
@@ -100,7 +102,7 @@ def field_faults(errors: Sequence[Any]) -> list[FieldFault]:
         FieldFault(
             field=".".join(str(part) for part in fault["loc"] if part not in {"body", "query", "path"}),
             fault=_WORDS.get(fault["type"])
-            or f"{str(fault['msg']).removeprefix('Value error, ')}{_nearest(fault)}",
+            or f"{_PYDANTIC.sub('must', str(fault['msg']).removeprefix('Value error, '))}{_nearest(fault)}",
         )
         for fault in errors[:20]
     ]
