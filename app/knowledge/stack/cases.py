@@ -68,12 +68,11 @@ def load_cases(
     versions = {head.number: facts[head.number].versions.get("vllm") for head in failures}
     patches = {str(found): _patches_of(found, at, dated) for at, found in dated}
     titled: dict[tuple[int, str], list[str]] = defaultdict(list)
-    named = [head for head in failures if for_stack]
-    in_titles = values_in_titles(session, repo_id, [head.number for head in named], ("gpus", "models"))
-    for number, field, value in in_titles:
+    titles = {head.number: head.title for head in failures if for_stack}
+    for number, field, value in values_in_titles(session, repo_id, [*titles], ("gpus", "models")):
         titled[number, field].append(value)
-    for head in named:
-        titled[head.number, "gpus"] += (one.name for one in find_mentions(head.title))
+    for number, title in titles.items():
+        titled[number, "gpus"] += (one.name for one in find_mentions(title))
     return {
         head.number: StoredCase(
             head,

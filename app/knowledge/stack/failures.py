@@ -59,10 +59,7 @@ def load_failures(
     if stack:
         relations = {number: relate(stack, stored.case) for number, stored in cases.items()}
         cases = {number: stored for number, stored in cases.items() if relations[number].is_near}
-    standings = {
-        number: {version: standing(version, stored.case) for version in versions}
-        for number, stored in cases.items()
-    }
+    standings = {n: {one: standing(one, stored.case) for one in versions} for n, stored in cases.items()}
     failing = {
         number: cases[number]
         for number, found in standings.items()
@@ -72,13 +69,7 @@ def load_failures(
         relations |= relate_texts(session, repo_id, stack, failing, relations)
     groups, sizes = cluster_of(session, repo_id, failing), cluster_sizes(session, repo_id, list(failing))
     known = [
-        KnownFailure(
-            stored,
-            standings[number],
-            relations.get(number),
-            groups.get(number, str(number)),
-            sizes.get(number, 1),
-        )
-        for number, stored in failing.items()
+        KnownFailure(stored, standings[n], relations.get(n), groups.get(n, str(n)), sizes.get(n, 1))
+        for n, stored in failing.items()
     ]
     return Failures(known, reported)

@@ -59,16 +59,6 @@ def _text_features() -> tuple[tuple[dict[str, Any], ...], Any]:
     return rows, pattern_set(texts)
 
 
-@lru_cache(maxsize=1)
-def _features_by_label() -> Mapping[str, frozenset[int]]:
-    """Return the indexes of features by label."""
-    places: dict[str, set[int]] = defaultdict(set)
-    for at, row in enumerate(all_features()):
-        for label in row.get("labels", ()):
-            places[label].add(at)
-    return {label: frozenset(found) for label, found in places.items()}
-
-
 @lru_cache(maxsize=16_384)
 def features_of(
     title: str, labels: tuple[str, ...], version: str | None = None
@@ -76,9 +66,12 @@ def features_of(
     """Return the features that a failure of a version requires according to title and labels."""
     parts = enumerate(_titles())
     named = {found * PARTS + at for at, part in parts for found in part.Match(title) or ()}
-    for label in labels:
-        named |= _features_by_label().get(label.lower(), frozenset())
-    rows = [all_features()[at] for at in sorted(named)]
+    given = {*map(str.lower, labels)}
+    rows = [
+        row
+        for at, row in enumerate(all_features())
+        if at in named or not given.isdisjoint(row.get("labels", ()))
+    ]
     ids = {row["id"] for row in rows}
     return tuple(row for row in rows if row.get("unless") not in ids and _is_of(row, version))
 

@@ -174,9 +174,9 @@ def title_test(stack: Stack) -> Callable[[str, Collection[str]], bool]:
     """Return a test of title and labels: may they name what this stack has, and not every stack?"""
     rows = [row for row in all_features() if has_feature(stack, row) and not row.get("is_common")]
     texts = [row["title"].pattern for row in rows] + (["--", _PARSER.pattern] if stack.options else [])
-    titled = pattern_set(texts)
+    titles = pattern_set(texts)
     labels = {label for row in rows for label in row.get("labels", ())}
-    return lambda title, named: bool(titled.Match(title)) or not labels.isdisjoint(map(str.lower, named))
+    return lambda title, named: bool(titles.Match(title)) or not labels.isdisjoint(map(str.lower, named))
 
 
 def relate_text(stack: Stack, case: FailureCase, text: str, found: Relation) -> Relation:

@@ -97,7 +97,8 @@ def _by_reports(version: str, case: FailureCase, mended: str | None) -> Iterator
     if mended:
         yield Standing("yes", f"it is reported on {reported} and {mended}")
     if _persists(case, stated, version):
-        yield Standing("yes", f"it is reported on {reported} and {_unresolved(case)}")
+        unresolved = "open" if case.state == "open" else "closed as stale, without a fix"
+        yield Standing("yes", f"it is reported on {reported} and {unresolved}")
     yield Standing("unknown", f"it is reported on {reported}, long before {version}")
 
 
@@ -138,10 +139,6 @@ def _is_stale(case: FailureCase) -> bool:
 def may_persist(state: str, labels: Sequence[str], kind: FailureKind) -> bool:
     """True if a failure may be in versions after the reported one although nobody fixed it later."""
     return state == "open" or ("stale" in labels and kind in _BEHAVIOUR)
-
-
-def _unresolved(case: FailureCase) -> str:
-    return "open" if case.state == "open" else "closed as stale, without a fix"
 
 
 def _is_in_reach(start: str | None, version: str, minors: int = NEAR_MINORS) -> bool:
