@@ -99,7 +99,9 @@ class Upgrade(Frozen):
         True, description="false where no releases or no pull requests are stored; `reasons` says which"
     )
     fixed: tuple[UpgradeLine, ...] = Field(description="fails in `from_version`, and not in `to_version`")
-    breaks: tuple[UpgradeLine, ...] = Field(description="known to fail in `to_version`, not in the other")
+    breaks: tuple[UpgradeLine, ...] = Field(
+        description="known to fail in `to_version`, not known of the other"
+    )
     still_open: tuple[UpgradeLine, ...] = Field(description="fails in both")
     unsure: tuple[UpgradeLine, ...] = Field(
         (),
@@ -268,7 +270,7 @@ def _differences(item: KnownFailure) -> int:
 def _reason(item: KnownFailure, one: str, other: str) -> str:
     """Return what is known of both versions and of the stack."""
     before, after = item.standings[one], item.standings[other]
-    is_told = before.answer in {"unknown", after.answer} or after.reason.startswith(before.reason)
+    is_told = before.answer == after.answer or after.reason.startswith(before.reason)
     versions = [after.reason, *([] if is_told else [before.reason])]
     mine = item.relation
     known = "; ".join(dict.fromkeys([*"; ".join(versions).split("; "), *(mine.agrees if mine else ())]))

@@ -121,7 +121,7 @@ def test_with_a_stack_only_what_is_of_it_counts(stored: Store) -> None:
     assert {line.number: line.reason for line in found.breaks} == {
         2: "It works in 0.20.0 and fails in 0.21.0; of LoRA adapters, as yours. "
         "Differs or is not known: it was seen on H100, not on L40S.",
-        4: "It is reported on 0.21.0; of LoRA adapters, as yours.",
+        4: "It is reported on 0.21.0; whether 0.20.0 has it is not known; of LoRA adapters, as yours.",
     }
     unsure = "It is reported on 0.20.0 and open; of LoRA adapters, as yours."
     assert [line.reason for line in found.unsure] == [
