@@ -44,6 +44,8 @@ _ENFORCED = pattern(r"^\[enforce fail at \S{1,200}:\d+\] .{1,120}?\. (\S.{8,400}
 """torch's enforcement check, printed before its message."""
 _LOGGED_AT = pattern(r"^\[\d\d:\d\d:\d\d\] (?:[^\s:]{1,200}/)?([^\s:/]{1,80}:\d+): ")
 """A library's log prefix inside its message."""
+_MARKUP = pattern(r"^`{3,}|\s*(?:\\?`){3,}.*$|\s#{2,4} [A-Z\x{1F41B}].*$")
+"""Code fences and headings of the issue form, in a text that lost its line breaks."""
 _SENTENCE = pattern(r"[.!?] +[A-Z`'\"]|(?:\w{3}|[\d'\"`)\]])[.!?] +(?:[a-z]\w*=|[a-z({\[<])|[.!?] - ")
 _DUMP = pattern(
     r"[ :,(=]+(?:\{(?:[^'\"]|['\"]\w*['\"]:)|\[[^\]]{40}|\w*Namespace\(|\w*Config\(|<[\w.]+ object at )"
@@ -101,7 +103,8 @@ def with_frames_of(cause: ErrorRecord, other: ErrorRecord) -> ErrorRecord:
 
 
 def first_sentence(message: str) -> str:
-    """Cut advice and dumps off a message: keep its first sentence if that is long enough."""
+    """Cut markup, advice and dumps off a message: keep its first sentence if that is long enough."""
+    message = _MARKUP.sub("", message)
     for found in _SENTENCE.finditer(message):
         mark = found.group()
         end = found.start() + min(mark.find(sign) for sign in (". ", "! ", "? ") if sign in mark) + 1
