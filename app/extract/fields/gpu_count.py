@@ -40,6 +40,10 @@ _NODES_AFTER = pattern(rf"^ ?{_NODES}\b", ignore_case=True)
 _PLURAL = pattern(
     r"^(?:['’]?s\b| ?(?:GPUs|cards|nodes|cluster|machines|servers|instances|[x×*/&])|-?\d)", ignore_case=True
 )
+_PART_BEFORE = pattern(r"(?:\d[.\-–]?|[._<;~]|\bMI )$", ignore_case=True)
+"""Before a number that is part of a version, a range, a comparison or a GPU's name."""
+_NO_COUNT = ("per node", "/node", "per worker", ":", "model", "card model", "card:")
+"""After "GPU": the number counts other GPUs, or ends the line above a label."""
 _TOPOLOGY_WORD = pattern(r"\bGPU(\d{1,2})\b")
 _PER_NODE = pattern(r"^[^\n(]{0,6}\(?(\d{1,2}) ?(?:x|×|GPUs?)\b( per node|/node)?", ignore_case=True)
 _MANY_NODES = pattern(r"\b(?:cross|multi|two|several|\d+)[- ]nodes?\b", ignore_case=True)
@@ -124,7 +128,8 @@ def _counted_words(document: Document, settings: Sequence[Setting]) -> _Counted 
         for match in _GPU_WORDS.finditer(text):
             after = text[match.end() : match.end() + 12].lower().lstrip()
             count = _number(match.group(1))
-            if least <= count <= 1024 and not after.startswith(("per node", "/node", "per worker")):
+            is_part = bool(_PART_BEFORE.search(text[max(0, match.start() - 3) : match.start()]))
+            if least <= count <= 1024 and not is_part and not after.startswith(_NO_COUNT):
                 return count, _span(block, match), "stated"
     return None
 

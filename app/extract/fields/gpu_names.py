@@ -135,7 +135,8 @@ def find_mentions(text: str, source: str = "", offset: int = 0) -> Iterator[GpuM
     """Yield the accelerators named in a text, in order; `offset` is the text's position in `source`."""
     for match in islice(_ANY.finditer(text), MAX_MENTIONS):
         words = match.group(2)
-        if name := _exact(words):
+        is_cut = words[0].isdigit() and match.end(1) == match.start(2)  # 2080 out of 122080
+        if not is_cut and (name := _exact(words)):
             span = (source, offset + match.start(2), offset + match.end(2))
             yield GpuMention(name, span, _count(match), bool(_BRANDED.match(words)))
 
@@ -150,7 +151,8 @@ def _exact(words: str) -> str | None:
 def _count(match: Any) -> int | None:
     """Return the count beside a name, or matched as part of it: "4xL4", "L4 * 4"; None if there is none."""
     total = 1
-    around = [word for word in match.group(1, 3, 4) if word]
+    is_named = match.group().startswith("_")  # the architecture of "sm_120 5090"
+    around = [word for word in match.group(*((3, 4) if is_named else (1, 3, 4))) if word]
     for word in around:
         total *= COUNT_WORDS.get(word.lower()) or int(word)
     if around and 0 < total <= MAX_COUNT:

@@ -126,6 +126,21 @@ def test_one_gpu_is_not_counted_when_the_run_asks_for_more() -> None:
     assert read("On my A100:\n\n    vllm serve a/b-7b --tensor-parallel-size 2")[1] is None
 
 
+@pytest.mark.parametrize(
+    ("body", "gpus"),
+    [
+        ("Python: 3.11\nGPU: NVIDIA A100", ["A100"]),
+        ("CPU RAM: 200\nGPU: Tesla V100", ["V100"]),
+        ("On my A100, as on any SM<90 GPU, it fails.", ["A100"]),
+        ("The sm_120 5090 has native support for it.", ["RTX 5090"]),
+        ("The estimated maximum length is 122080.", []),
+    ],
+)
+def test_a_number_of_something_else_is_no_count(body: str, gpus: list[str]) -> None:
+    assert read(body)[0] == gpus
+    assert read(body)[1] in {None, 1}
+
+
 def test_none_is_no_count() -> None:
     assert read("It needs 0 x H100 to stop.")[1] is None
 
