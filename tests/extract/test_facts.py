@@ -101,7 +101,7 @@ def test_an_action_is_shown_within_its_sentence_without_markup() -> None:
         "level 1",
         "",
     )
-    assert change.within("another sentence") == ("", "`level 1`", "")
+    assert change.within("another sentence") == ("", "level 1", "")
 
 
 @example("", "`", "")

@@ -111,6 +111,11 @@ _FAILS = pattern(
     r"not|n't|cannot|since|bug)\b",
     ignore_case=True,
 )
+_AFTER_PACKAGES = pattern(
+    r"(?:[A-Za-z][\w.-]* \(?\d[\w.]*\)?(?: pypi_0 pypi)? (?:- Installing )?){2,}[A-Za-z][\w.-]* \(?$"
+)
+"""Before a version in the output of pip, conda or poetry that lost its line breaks."""
+MAX_LISTED_CHARS = 160
 _ONWARD = pattern(r"^\S*?[ `]*(?:->|-->|→|=>|\bto\b)[ `]*v?$")
 MAX_ONWARD_CHARS = 12
 _LISTED = frozenset([",", "and", "/", "&", ", and", "、", "or"])
@@ -294,12 +299,12 @@ def _rule_versions(rule: Rule, places: Places, source: str, offset: int, text: s
 
 
 def _is_foreign(text: str, start: int) -> bool:
-    """True if the word before a version, or before its list, names another product."""
-    before = text[max(0, start - 48) : start].rsplit("\n", maxsplit=1)[-1]
-    for word in reversed(before.replace(",", " ").split()):
+    """True if the word before a version, or before its list, names another product or a listed package."""
+    before = text[max(0, start - MAX_LISTED_CHARS) : start].rsplit("\n", maxsplit=1)[-1]
+    for word in reversed(before[-48:].replace(",", " ").split()):
         bare = word.lower().strip("`*()[]:=<>~!")
         if bare and bare not in _GLUE and not bare[0].isdigit():
-            return bare in _PRODUCTS
+            return bare in _PRODUCTS or ("vllm" not in bare and bool(_AFTER_PACKAGES.search(before)))
     return False
 
 

@@ -60,6 +60,7 @@ def test_a_dump_gives_all_of_them() -> None:
         ("", "drop between versions 0.19.1 and 0.20.1", "0.20.1"),
         ("", "works on 0.27, crashes on v0.28.0", "0.28.0"),
         ("0.21.0 is fast; 0.22.0 is slow.", "", "0.22.0"),
+        ("torch 2.9.1 triton 3.5.1 vllm 0.15.1 xgrammar 0.1.29", "", "0.15.1"),
         ("built from the latest main branch", "", "main"),
         ("We are running vllm=0.6.2 on this node.\n" + DUMP, "", "0.6.2"),
         ("After upgrading vllm-openai:v0.9.1 to v0.9.2 nothing loads.", "", "0.9.2"),
@@ -93,6 +94,8 @@ def test_the_version_that_fails_is_taken(body: str, title: str, version: str) ->
         "sglang 0.4.6 is faster",
         "flashinfer-python 0.2.5",
         "no version satisfies xgrammar>=0.1.6",
+        "aiohttp 3.11.13 aiosignal 1.3.2 annotated-types 0.7.0 anyio 4.9.0",
+        "aiohttp 3.10.10 pypi_0 pypi aiosignal 1.3.1 pypi_0 pypi aiohttp-cors 0.7.0 pypi_0 pypi",
     ],
 )
 def test_version_traps_are_not_vllm(text: str) -> None:
