@@ -73,6 +73,15 @@ _MENTION = pattern(
 _DAY = pattern(r"(?:\b|_)(20\d\d-[01]\d-[0-3]\d|20\d\d[01]\d[0-3]\d)(?:[^\w:-]|$)")
 """A day, which names a build in a sentence about nightly ones."""
 
+_ALSO = pattern(
+    r"(?i)\b(?:still|also|too|as well|same|again|even|neither|other|different|several|multiple|various"
+    r"|(?:down|up)grad\w*|latest|newest|newer|nightly|main|master|persist\w*|remain\w*|reproduc\w*|exists?)\b"
+    r"|仍|也|还|都|依然|最新"
+)
+"""Words that say of a failing version that it is one more; without them it is the reporter's own."""
+SEVERAL = 3
+"""So many versions in a sentence were tried one after the other."""
+
 _REPOSITORY = pattern(r"github\.com/[\w.-]+/([\w.-]+)(?:/commits?/)?$")
 """Before a change in an address: its repository."""
 MAX_REPOSITORY_CHARS = 90
@@ -192,7 +201,12 @@ def _confirmed(
                 if not (is_later and part == "changed"):
                     yield part, (value, quote)
                 if is_later:
-                    yield "still", (value, quote)
+                    yield _part_of_later(sentence, decided), (value, quote)
+
+
+def _part_of_later(sentence: Sentence, decided: Sequence[_Decided]) -> str:
+    """Return the part of one more failing version; `beside`: it counts only beside other claims."""
+    return "still" if _ALSO.search(sentence.text) or len(decided) >= SEVERAL else "beside"
 
 
 def _roles_agree(one: str, other: str) -> bool:
@@ -219,6 +233,8 @@ def _likely(
             continue
         span = sentence.span(mention.start, mention.end)
         quote = cite(document, f"regression.{role}", mention.value, span, "regression.role", round(chance, 2))
+        if part == "still" and not is_change:
+            part = _part_of_later(sentence, decided)
         yield (f"commit_{part}" if is_change and part != "culprit" else part), (mention.value, quote)
 
 
@@ -373,6 +389,8 @@ def _assemble(claims: _Claims) -> tuple[Regression | None, tuple[Evidence, ...]]
         first = claims["commit_fails"][0]
     known = {item[0] for item in (last, first) if item}
     rest = [*claims["still"], *claims["commit_still"]]
+    if last or first or culprit or fixed or rest:
+        rest += claims["beside"]
     if first is not None:
         rest.extend(item for item in bad if not _is_up_to(item[0], first[0]))
     still: dict[str, Evidence] = {}

@@ -219,6 +219,11 @@ def test_still_failing_and_fixed_in_are_told_apart() -> None:
     assert told("It is fixed in v0.20.2.") == {"fixed_in": "0.20.2"}
 
 
+@pytest.mark.parametrize("said", ["Tested under 0.8.3 and 0.8.4.", "I ran 0.8.3 and 0.8.4, both fail."])
+def test_the_releases_that_a_reporter_ran_are_no_range(said: str) -> None:
+    assert told(said) == {}
+
+
 def test_an_untagged_build_is_kept_and_never_ordered_against_a_release() -> None:
     both = told("vLLM 0.9.0 works, vLLM 0.1.dev3151+g31c7178 fails.")
     assert both == {"last_working": "0.9.0", "first_failing": "0.1.dev3151+g31c7178"}
