@@ -46,7 +46,7 @@ _KEYWORD = pattern(r"^([A-Za-z][\w.-]*) ?= ?([\w./-]+)$")
 _VALUED = pattern(r"^--[a-z][\w-]*[= ]\S+$")
 _SWITCH_STARTS = ("--no-", "--disable-", "--enable-", "--skip-")
 _COMMANDS = load("commands")
-_OWN = frozenset(_COMMANDS["own"]["names"])
+_NO_CURE = frozenset([*_COMMANDS["own"]["names"], *_COMMANDS["diagnostic"]["names"]])
 _NUMBERS = {"true": "1", "false": "0"}
 _SWITCHES = frozenset(_COMMANDS["switches"]["names"])
 _WITH_VALUE = frozenset(_COMMANDS["valued"]["names"])
@@ -138,7 +138,7 @@ def _line(token: Token, action: str, *, is_ours: bool) -> str | None:
 
 def _export(name: str, value: str) -> str | None:
     """Return the line for a variable. vLLM's switches are numeric; some VLLM_ names are really flags."""
-    if name in _OWN:
+    if name in _NO_CURE:
         return None
     if not name.startswith("VLLM_"):
         return f"export {name}={value}"

@@ -38,6 +38,7 @@ def test_one_named_change_can_be_typed(action: str, line: str) -> None:
         "removing --enforce-eager",
         "a smaller batch",
         "CUDA_VISIBLE_DEVICES=2,1",
+        "CUDA_LAUNCH_BLOCKING=1",
         "set NCCL_SOCKET_IFNAME=eth0",
         "NUM_TOKENS=32 * 1024",
         "--a-flag 1 and --another 2",
