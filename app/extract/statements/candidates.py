@@ -13,7 +13,7 @@ from app.extract.statements.tokens import NAMED, Token
 
 MAX_SPAN_TOKENS = 14
 MAX_REACH_TOKENS = 16
-MAX_SPANS = 160
+MAX_SPANS = 96
 
 _WORDS = load("statements")
 LINKS: frozenset[str] = frozenset(_WORDS["links"])

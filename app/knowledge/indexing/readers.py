@@ -52,7 +52,8 @@ class Readers:
     def _submit(self, part: Sequence[Source]) -> Future[list[StoredReading]]:
         try:
             if self._pool is not None:
-                return self._pool.submit(_read_in_worker, part)
+                with _holding_back_ctrl_c():
+                    return self._pool.submit(_read_in_worker, part)
         except (OSError, BrokenExecutor):  # the process limit is reached, or a worker died
             self._read_here()
         done: Future[list[StoredReading]] = Future()
@@ -99,9 +100,19 @@ def reading_apart(amount: int) -> Iterator[Readers]:
         pool.shutdown(cancel_futures=True)
 
 
+@contextmanager
+def _holding_back_ctrl_c() -> Iterator[None]:
+    """Hold back SIGINT, which reaches the whole group; a worker inherits this until it ignores the signal."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
 def _begin_worker() -> None:
     os.nice(NICENESS)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the writer handles it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the writer handles it
     Thread(target=_end_with_parent, daemon=True).start()
 
 
