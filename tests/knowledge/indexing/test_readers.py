@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 
 from app.knowledge.indexing import batches, readers
 from app.knowledge.indexing.batches import rederive_all
-from app.knowledge.indexing.derive import Source, find_sources, read_stored
+from app.knowledge.indexing.derive import Source, read_stored
 from app.knowledge.indexing.diff import diff_all
 from app.knowledge.indexing.readers import reading_apart
 from app.store.github.issues import add_repository, save_comments, save_issues
@@ -113,13 +113,17 @@ def test_what_a_process_that_died_was_to_read_is_read_here(
     expected = rows(base)
     forget(base)
 
-    def kill_one(*args: Any) -> Any:
-        for child in active_children()[:1]:
+    submit = readers.Readers._submit
+
+    def submit_after_a_death(found: readers.Readers, part: Any) -> Any:
+        for child in active_children():
             child.kill()
-        return find_sources(*args)
+            child.join()
+            time.sleep(0.2)  # until the pool has noticed it
+        return submit(found, part)
 
     apart(2)
-    monkeypatch.setattr(readers, "find_sources", kill_one)
+    monkeypatch.setattr(readers.Readers, "_submit", submit_after_a_death)
     with capture_logs() as logs:
         assert rederive_all(base, REPO, quiet).read == COUNT
     assert rows(base) == expected
