@@ -229,7 +229,7 @@ def report(
 
 def _stored_report(settings: Settings, repo: str, number: int) -> Report:
     from app.knowledge.issue.report import make_report
-    from app.server.background import github_client
+    from app.server.rounds import github_client
     from ingest.one_issue import fetch_with_links
 
     store = current_store(settings)

@@ -33,7 +33,7 @@ def sync(
 ) -> None:
     """Fetch from GitHub once; incremental by default."""
     from app.config import REPO_NAME
-    from app.server.background import github_client, outcome_line, turn_to_sync
+    from app.server.rounds import github_client, outcome_line, turn_to_sync
     from app.terminal.progress import progress
     from ingest.sync.sync import sync as pull
 
@@ -146,7 +146,7 @@ def _plan(settings: Settings, store: Store, repo: str, numbers: list[int], limit
 
 def _read(settings: Settings, store: Store, repo: str, numbers: list[int], limit: int | None) -> bool:
     """Have issues embedded and read, and print the results; True if none is left to read."""
-    from app.server.background import embed_repository, read_repository
+    from app.server.rounds import embed_repository, read_repository
     from app.terminal.progress import progress
 
     with progress() as report:

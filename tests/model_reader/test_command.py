@@ -136,7 +136,7 @@ def test_metrics_count_replies_and_what_waits(tmp_path: Path) -> None:
 def test_the_process_beside_a_server_reads_and_ends_with_its_input(tmp_path: Path) -> None:
     url = a_base(tmp_path, 40)
     with reader_server(the_remedy, answer_s=0.02) as served, closing(open_store(url)) as store:
-        with _started("app.server.background", url, served, "reading") as process:
+        with _started("app.server.rounds", url, served, "reading") as process:
             wait_until(lambda: len(kept(store)) >= 8, "nothing is read")
             served.answer_s = 0.5
             assert process.stdin is not None
@@ -145,7 +145,7 @@ def test_the_process_beside_a_server_reads_and_ends_with_its_input(tmp_path: Pat
         first = kept(store)
         assert 8 <= len(first) < 40
         served.answer_s = 0.0
-        with _started("app.server.background", url, served, "reading") as process:
+        with _started("app.server.rounds", url, served, "reading") as process:
             assert process.wait(60) == 0
         assert kept(store) == by_model(store) == set(_upto(40))
 

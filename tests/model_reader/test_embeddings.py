@@ -20,7 +20,7 @@ from app.knowledge.indexing.batches import derive_changed
 from app.knowledge.operations.embedding import embed_issues
 from app.knowledge.operations.retention import forget_issue
 from app.model_reader.embeddings import Embedder, QuestionEmbedder
-from app.server.background import reading_round
+from app.server.rounds import reading_round
 from app.store.derived.model_outputs import TextVector, as_bytes
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store

@@ -1,6 +1,9 @@
-"""Switched off, which is the default, nothing of the model reader runs."""
+"""Switched off, which is the default, nothing of the model reader runs or is loaded."""
 
 from __future__ import annotations
+
+import subprocess
+import sys
 
 import pytest
 
@@ -9,6 +12,14 @@ from app.errors import ConfigError
 from app.extract.reader import read_issue
 from app.extract.text.document import IssueText
 from app.model_reader.merge import with_reply
+
+LOADED = "import app.main, app.server.run, app.cli, sys; print('app.model_reader.connection' in sys.modules)"
+
+
+@pytest.mark.long
+def test_a_server_starts_without_its_client() -> None:
+    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_without_a_reply_the_rules_facts_are_the_same_object() -> None:

@@ -15,8 +15,9 @@ import pytest
 from app.config import Settings, isolate_children
 from app.errors import GitHubError, StoreError, UnreachableError
 from app.knowledge.freshness import overview
-from app.server import background as syncing
-from app.server.background import background_sync, outcome_line, round_apart, sync_round, turn_to_sync
+from app.server import rounds
+from app.server.background import background_sync, round_apart
+from app.server.rounds import outcome_line, sync_round, turn_to_sync
 from app.store.engine.sync_lock import sync_lock
 from app.store.session import Store
 from ingest.sync.run import SyncResult
@@ -36,7 +37,7 @@ def settings() -> Settings:
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The repositories that were synced, in order."""
     done: list[str] = []
-    monkeypatch.setattr(syncing, "sync_quietly", lambda _settings, _store, repo: done.append(repo))
+    monkeypatch.setattr(rounds, "sync_quietly", lambda _settings, _store, repo: done.append(repo))
     return done
 
 
@@ -71,7 +72,7 @@ def test_servers_at_one_base_never_sync_at_once(
         with guard:
             running -= 1
 
-    monkeypatch.setattr(syncing, "sync_quietly", work)
+    monkeypatch.setattr(rounds, "sync_quietly", work)
     stop = threading.Event()
     servers = [
         threading.Thread(
@@ -97,11 +98,11 @@ def test_a_failed_round_is_told_by_its_exit_code(
         raise failure
 
     monkeypatch.setenv("TRIAGE_DATABASE_URL", str(sqlite_store.engine.url))
-    monkeypatch.setattr(syncing, "_interrupt_at_end_of_input", lambda: None)
-    monkeypatch.setattr(syncing, "set_up_logging", lambda *_: None)
+    monkeypatch.setattr(rounds, "_interrupt_at_end_of_input", lambda: None)
+    monkeypatch.setattr(rounds, "set_up_logging", lambda *_: None)
     monkeypatch.setattr("os.nice", lambda _: 0)
     with pytest.raises(SystemExit) as ended:
-        syncing.run_round(work, "the sync")
+        rounds.run_round(work, "the sync")
 
     assert ended.value.code == 1
 
@@ -129,8 +130,8 @@ def test_a_refusal_of_github_is_one_line(
     def refuse(*_: Any, **__: Any) -> Any:
         raise GitHubError("GitHub refused")
 
-    monkeypatch.setattr(syncing, "sync", refuse)
-    syncing.sync_quietly(settings, sqlite_store, REPOS[0])
+    monkeypatch.setattr(rounds, "sync", refuse)
+    rounds.sync_quietly(settings, sqlite_store, REPOS[0])
 
     assert capsys.readouterr().err.splitlines()[1:] == ["sync of acme/engine failed: GitHub refused"]
 

@@ -90,6 +90,8 @@ _Claim = tuple[str, Evidence]
 """A version or a change, and its evidence."""
 _Claims = defaultdict[str, list[_Claim]]
 """All claims by the rules' `part`, in reading order."""
+_Place = tuple[int, int]
+"""Start and end of a span in its sentence, in characters."""
 _Decided = tuple[Mention, str, float]
 """A mention, its likeliest role and the probability of that role."""
 
@@ -105,7 +107,7 @@ def find_regression(document: Document) -> tuple[Regression | None, tuple[Eviden
         decided[one.sentence].append((one.mention, role, chance))
     for at, (sentence, by_rules) in sentences.items():
         agreed = list(_confirmed(sentence, by_rules, decided[at]))
-        ruled = [(quote.start - sentence.start, quote.end - sentence.start) for _, (_, quote) in agreed]
+        ruled = [_place_in(sentence, quote) for _, (_, quote) in agreed]
         for part, claim in (*agreed, *_likely(document, sentence, decided[at], ruled)):
             claims[part].append(claim)
     _read_title(document, claims)
@@ -173,10 +175,19 @@ def _by_rules(document: Document, sentence: Sentence) -> _Claims:
     return claims
 
 
+def _place_in(sentence: Sentence, quote: Evidence) -> _Place:
+    return quote.start - sentence.start, quote.end - sentence.start
+
+
+def _overlaps(mention: Mention, place: _Place) -> bool:
+    start, end = place
+    return mention.start < end and start < mention.end
+
+
 def _as_hints(sentence: Sentence, claims: _Claims) -> tuple[Hint, ...]:
     hints: list[Hint] = []
     for _, quote in (claim for part in claims.values() for claim in part):
-        place = quote.start - sentence.start, quote.end - sentence.start
+        place = _place_in(sentence, quote)
         hints += [Hint(*place, quote.field.partition(".")[2]), Hint(*place, quote.rule)]
     return tuple(hints)
 
@@ -190,9 +201,8 @@ def _confirmed(
     """
     for part, claims in by_rules.items():
         for value, quote in claims:
-            start, end = quote.start - sentence.start, quote.end - sentence.start
-            role = quote.field.partition(".")[2]
-            same = [item for item in decided if item[0].start < end and start < item[0].end]
+            place, role = _place_in(sentence, quote), quote.field.partition(".")[2]
+            same = [item for item in decided if _overlaps(item[0], place)]
             if all(
                 chance >= MIN_AGREED if _roles_agree(label, role) else chance < MIN_CHANCE
                 for _, label, chance in same
@@ -214,11 +224,11 @@ def _roles_agree(one: str, other: str) -> bool:
 
 
 def _likely(
-    document: Document, sentence: Sentence, decided: Sequence[_Decided], ruled: Sequence[tuple[int, int]]
+    document: Document, sentence: Sentence, decided: Sequence[_Decided], ruled: Sequence[_Place]
 ) -> Iterator[tuple[str, _Claim]]:
     """Yield roles that are likely enough without a rule; `ruled`: places that a rule covers."""
     for mention, role, chance in decided:
-        if any(mention.start < end and start < mention.end for start, end in ruled):
+        if any(_overlaps(mention, place) for place in ruled):
             continue
         part, is_change = _PARTS[role], mention.sort in ("change", "commit")
         is_fit = part in _parts_of_change(mention.value) if is_change else mention.sort == "ours"

@@ -123,10 +123,12 @@ def find_facts_without_evidence(session: Session, repo_id: int, numbers: Sequenc
     return {number: Facts.model_validate_json(facts) for number, facts in rows if facts not in _NO_FACTS}
 
 
-def find_failure_titles(
-    session: Session, repo_id: int, numbers: Sequence[int]
-) -> list[tuple[int, str, list[str], str, FailureKind]]:
-    """Return number, title, labels, state and kind of those that are failures and still exist on GitHub."""
+FailureTitle = tuple[int, str, list[str], str, FailureKind]
+"""Number, title, labels, state and kind of an issue that is a failure."""
+
+
+def find_failure_titles(session: Session, repo_id: int, numbers: Sequence[int]) -> list[FailureTitle]:
+    """Return those that are failures and still exist on GitHub."""
     query = """
         SELECT number, title, CAST(labels AS text), state, failure_kind
         FROM issue JOIN reading USING (repo_id, number)
