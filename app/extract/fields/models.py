@@ -51,6 +51,9 @@ _NAME = pattern(
     rf")(?:-[A-Za-z0-9][\w.]*|[ \-](?:{_SIZE_TEXT}|(?-i:{_PARTS})\b)){{0,9}})",
     ignore_case=True,
 )
+_KNOWN = pattern(
+    r"(?:^|[^\w/.\-@])(" + "|".join(_LIST["known"]) + r")(?:[^\w.\-/]|$|[.,:] )", ignore_case=True
+)
 _OPENAI = pattern(r"^gpt-(?:3\.5|4)", ignore_case=True)
 _HASH = pattern(r"^[0-9a-f]{12,64}$")
 _NO_MODEL = pattern(_LIST["no_model"]["pattern"])
@@ -71,7 +74,7 @@ _LOADED = pattern(
 _PROCESSOR = pattern(r"^(?:\d+(?:st|nd|rd|th)?$|Intel|AMD|Neoverse|EPYC|Xeon)", ignore_case=True)
 _Named = tuple[str, Span]
 _Chosen = tuple[str, Span, bool]
-"""Name, span, and whether the model is secondary: a draft model or an adapter."""
+"""Name, span, and whether the model is secondary: a draft model, an adapter, or in a path that is made up."""
 _ORIGINS: tuple[tuple[str, tuple[Origin, ...]], ...] = (
     ("command", ("command",)),
     ("keyword", ("keyword",)),
@@ -85,7 +88,7 @@ def find_models(document: Document, settings: Sequence[Setting]) -> tuple[Eviden
     weak: list[_Named] = []
     for rule, origins in _ORIGINS:
         chosen = list(_from_settings(settings, origins))
-        if any(not is_draft and _is_distinctive(name) for name, _, is_draft in chosen):
+        if any(not is_secondary and _is_distinctive(name) for name, _, is_secondary in chosen):
             return _cite(document, ((name, span) for name, span, _ in chosen), rule)
         weak += [(name, span) for name, span, _ in chosen]
     if is_feature_request(document):
@@ -98,6 +101,7 @@ def find_models(document: Document, settings: Sequence[Setting]) -> tuple[Eviden
         ("path", lambda: weak),
         ("title", lambda: titled),
         ("prose", lambda: _in_prose(document)),
+        ("title", lambda: _known_in_title(document)),
     )
     for rule, named in asked:
         if found := _cite(document, named(), rule):
@@ -127,7 +131,8 @@ def _from_settings(settings: Sequence[Setting], origins: tuple[Origin, ...]) -> 
         if named is not None and _is_value(named[0], setting):
             source, start, _ = setting.span
             begin = start + named[1]
-            yield named[0], (source, begin, begin + len(named[0])), is_draft
+            is_secondary = is_draft or _is_made_up(setting.value)
+            yield named[0], (source, begin, begin + len(named[0])), is_secondary
 
 
 def _is_value(name: str, setting: Setting) -> bool:
@@ -146,6 +151,12 @@ def _in_title(document: Document, settings: Sequence[Setting]) -> Iterator[_Name
     named = list(find_ids(title)) or [item for item in find_names(title) if is_model(item[0])]
     for name, start in named:
         yield _as_served(name, settings) or _as_in_text(document, name, ("title", start, start + len(name)))
+
+
+def _known_in_title(document: Document) -> Iterator[_Named]:
+    """Yield the models in the title whose whole name has no number."""
+    for match in _KNOWN.finditer(document.sources["title"]):
+        yield match.group(1), ("title", *match.span(1))
 
 
 def _as_served(name: str, settings: Sequence[Setting]) -> _Named | None:
@@ -233,16 +244,22 @@ def name_in(value: str) -> tuple[str, int] | None:
     if bare.count("/") == 1 and bare[0] not in "/.~" and bare.partition("/")[0].lower() not in _GENERIC:
         return (bare, 0) if len(bare) > 4 and bare[-1].isalnum() else None
     start = len(bare)
+    is_made_up = _is_made_up(bare)
     for component in reversed(bare.replace("\\", "/").split("/")):
         start -= len(component)
-        if _is_distinctive_component(component):
+        if _is_distinctive_component(component) and (not is_made_up or any(find_names(component))):
             return component, start
         start -= 1
     return None
 
 
+def _is_made_up(path: str) -> bool:
+    """True if a path stands for the reader's own; its last part may still name a model."""
+    return "path/to" in path.lower()
+
+
 def _is_placeholder(low: str) -> bool:
-    return low in _PLACEHOLDERS or "path/to" in low or bool(_OPENAI.match(low))
+    return low in _PLACEHOLDERS or bool(_OPENAI.match(low))
 
 
 def _is_distinctive_component(component: str) -> bool:

@@ -25,6 +25,8 @@ Origin = Literal["command", "keyword", "nondefault", "namespace", "config", "var
 MAX_VALUE_CHARS = 1_000
 MAX_DUMP_CHARS = 12_000
 MAX_DUMPS = 50
+MAX_INDENT = 60
+"""Length of text in which the next item of a list is looked for."""
 MAX_SETTINGS = 4_000
 """Matches read per pattern and text; some logs repeat their command line endlessly."""
 
@@ -34,6 +36,7 @@ _SWITCHES = frozenset(_LIST["switches"]["names"])
 KNOWN_OPTIONS: tuple[str, ...] = tuple(_LIST["options"]["names"].split())
 """The options of `vllm serve`."""
 _FLAG = pattern(r"(?:^|[^\w.\-])(?:--([A-Za-z][A-Za-z0-9_.\-]*)|-(tp|pp|dp|dcp|pcp|q|sc|ac|cc)\b)")
+_ITEM = pattern(r"[\"']?\s+- ([\"']?[^\s\-\"'])")
 _KEY = pattern(
     r"(?:^|[^\w.\-])[\"'`]?(" + "|".join(_LIST["keys"]["names"]) + r")\b[\"'`]?(?:[ \t]?[=:][ \t]?)(\S)"
 )
@@ -41,6 +44,11 @@ _SERVE = pattern(
     r"\bvllm(?:[ \t]+|[\"'], ?[\"'])serve"
     r"(?:[ \t]+|[ \t]*\\\s+|[\"'], ?)[\"']?([^\s\-\"'\\<`][^\s\"'`,]*)"
 )
+_IMAGE = pattern(
+    r"\bvllm-openai[\w\-]*(?:[:@][\w.\-:]+)?(?:[ \t]+|[ \t]*\\\s+)"
+    r"([A-Za-z~./][\w.\-]*/[\w./\-]*\d[\w./\-]*)(?:[\s\\\"'`]|$)"
+)
+"""The model behind the name of vLLM's image, whose entry point is `vllm serve`."""
 _CALL = pattern(r"\b(?:LLM|AsyncEngineArgs|EngineArgs)\(\s*[\"']([^\s\"']{3,300})[\"']")
 _VARIABLE = pattern(
     r"\b(VLLM_[A-Z0-9_]+|" + "|".join(_LIST["variables"]["names"]) + r")[\"'`]?\]?"
@@ -48,6 +56,7 @@ _VARIABLE = pattern(
 )
 _CALLS: tuple[tuple[tuple[str, ...], Any, Origin], ...] = (
     (("serve",), _SERVE, "command"),
+    (("vllm-openai",), _IMAGE, "command"),
     (("LLM(", "EngineArgs("), _CALL, "keyword"),
     (("VLLM_", "VISIBLE_DEVICES"), _VARIABLE, "variable"),
 )
@@ -114,7 +123,8 @@ def _flags(text: str) -> Iterator[_Found]:
         if name in _SWITCHES or name.startswith("no-"):
             yield name, start, end, "command"
         else:
-            yield name, *(_flag_value(text, end) or (end, end)), "command"
+            value = _flag_value(text, end) or _listed_value(text, match.start(), end)
+            yield name, *(value or (end, end)), "command"
 
 
 def _flag_value(text: str, at: int) -> tuple[int, int] | None:
@@ -139,6 +149,13 @@ def _flag_value(text: str, at: int) -> tuple[int, int] | None:
     if quoted and text[start - 1] in "\"'" and start - at > 1:
         start -= 1
     return _token(text, start)
+
+
+def _listed_value(text: str, before: int, at: int) -> tuple[int, int] | None:
+    """Return the value's span in the next item of a YAML list; the flag begins after `before`."""
+    item = _ITEM.match(text[at : at + MAX_INDENT])
+    is_listed = text[max(0, before - 2) : before + 1].rstrip(" \"'").endswith("-")
+    return _token(text, at + item.start(1)) if item and is_listed else None
 
 
 def _token(text: str, start: int) -> tuple[int, int] | None:

@@ -32,6 +32,7 @@ def models(body: str, title: str = "") -> list[str]:
         ("/kaggle/input/gemma-2-9b/transformers/default/1", "gemma-2-9b"),
         ("https://huggingface.co/Qwen/Qwen3-8B", "Qwen3-8B"),
         ("/models/x-Q4_K_M.gguf", "x-Q4_K_M.gguf"),
+        ("/path/to/Qwen3-8B", "Qwen3-8B"),
     ],
 )
 def test_a_value_gives_its_telling_part(value: str, name: str) -> None:
@@ -42,7 +43,8 @@ def test_a_value_gives_its_telling_part(value: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["/model", "$MODEL", "<model>", "${model_path}", "vllm", "/path/to/model", ""]
+    "value",
+    ["/model", "$MODEL", "<model>", "${model_path}", "vllm", "/path/to/model", "/path/to/weights", ""],
 )
 def test_placeholders_name_nothing(value: str) -> None:
     assert name_in(value) is None
@@ -210,3 +212,33 @@ def test_the_last_word_of_a_sentence_about_a_command_is_no_model() -> None:
     log = "vllm: error: unrecognized arguments: --task embed\n\nHint: --task is not a vllm serve option. Use --runner."
 
     assert read_log(log).surroundings.models == ()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "docker run --gpus all vllm/vllm-openai:v0.21.0 /model/Qwen3-8B --port 80",
+        "docker run --gpus all vllm/vllm-openai:latest \\\n  /model/Qwen3-8B --port 80",
+        "args:\n  - --model\n  - /model/Qwen3-8B\n  - --port\n  - '80'",
+        'args:\n  - "--model"\n  - "/model/Qwen3-8B"',
+        "args: - --model - /model/Qwen3-8B - --port - 80",
+        "vllm serve /path/to/Qwen3-8B",
+    ],
+)
+def test_a_model_behind_the_image_or_in_the_next_item_of_a_list_is_read(body: str) -> None:
+    assert models(body) == ["Qwen3-8B"]
+
+
+def test_an_item_of_a_list_is_no_value_where_it_is_a_flag() -> None:
+    assert models("args:\n  - --model\n  - --port") == []
+
+
+def test_a_path_that_is_made_up_gives_way_to_the_title() -> None:
+    body = "vllm serve /path/to/Qwen3-8B --port 80"
+    assert models(body, "[Bug]: Qwen/Qwen3-8B-FP8 stops") == ["Qwen/Qwen3-8B-FP8"]
+
+
+@pytest.mark.parametrize("title", ["[Bug]: GPT-OSS stops", "[Bug]: stops (gpt-oss, streaming)"])
+def test_a_name_without_a_number_counts_in_a_title_that_names_no_other(title: str) -> None:
+    assert [name.lower() for name in models("", title)] == ["gpt-oss"]
+    assert models("vllm serve openai/gpt-oss-20b", title) == ["openai/gpt-oss-20b"]
