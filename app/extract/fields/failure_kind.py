@@ -23,13 +23,14 @@ from app.extract.text.sentences import is_request, read_sentences
 
 _LIST, _PROPOSAL_LIST = load("kind"), load("proposal")
 _QUESTIONS: tuple[str, ...] = tuple(_LIST["questions"])
-_PROPOSALS: tuple[str, ...] = tuple(_LIST["proposals"])
 _WEAK_IN_QUESTIONS = frozenset(["wrong_output", "slowdown"])
 _WEAK_IN_TITLES = frozenset(
     ["title_exception", "title_wrong", "title_odd", "title_timeout", "title_performance", "title_slow"]
 )
 _CONFIDENCE = {"title": 0.9, "error": 0.9, "label": 0.7, "text": 0.6}
-_REPORTS = ("[bug", "[ci fail", "[ci-fail", "[ci] fail", "[ci/fail")
+_CI_REPORTS = ("[ci fail", "[ci-fail", "[ci] fail", "[ci/fail")
+_REPORTS = ("[bug", *_CI_REPORTS)
+_SLOWER = pattern(_LIST["slower"]["title"], ignore_case=True)
 _TRACEBACK = "Traceback (most recent call last)"
 _PLAN = pattern(_PROPOSAL_LIST["plan"]["title"], ignore_case=True)
 _SPAM = pattern(_PROPOSAL_LIST["spam"]["title"], ignore_case=True)
@@ -78,6 +79,9 @@ def _match_step(
         return _build_failure(document)
     title = document.issue.title
     text = error if step == "error" else title
+    if step == "title" and title.lower().startswith(_CI_REPORTS):
+        tag, mark, rest = title.partition("]")
+        text = " " * len(tag + mark) + rest  # its word for a failure tells no kind
     for rule in load_rule_set("kind", "steps", step).meeting(text):
         if any(word in title.lower() for word in rule.extra.get("unless", ())):
             continue
@@ -102,12 +106,6 @@ def _states_failure(document: Document) -> bool:
 
 def _is_question(title: str) -> bool:
     return title.rpartition("]")[2].lstrip(" :：").lower().startswith(_QUESTIONS)
-
-
-def _only_proposes(title: str) -> bool:
-    """True if the title of a performance issue asks or proposes instead of reporting slowness."""
-    low = title.lower()
-    return _is_question(title) or low.endswith(("?", "？")) or any(word in low for word in _PROPOSALS)
 
 
 def _shows_failure(document: Document, error_type: str | None, error_message: str) -> bool:
@@ -144,7 +142,8 @@ def _from_labels_and_text(document: Document) -> tuple[bool, FailureKind, Eviden
     is_report = title.lower().startswith(_REPORTS)
     is_bug = is_report or "bug" in labels
     is_question = _is_question(title) and not is_report
-    rules = load_rule_set("kind", "steps", "text", *(["bug_text"] if is_bug else []))
+    is_told = is_bug and not title.lower().startswith(_CI_REPORTS)  # the form of the CI lists what fails
+    rules = load_rule_set("kind", "steps", "text", *(["bug_text"] if is_told else []))
     for sentence in islice(read_sentences(document), MAX_SENTENCES):
         if sentence.is_proposal or sentence.is_heading or sentence.source == "title":
             continue
@@ -158,7 +157,7 @@ def _from_labels_and_text(document: Document) -> tuple[bool, FailureKind, Eviden
         return True, "other", _cite(document, "other", whole, "kind.title_bug")
     for rule in () if is_question else load_rule_set("kind", "steps", "last").meeting(title):
         return True, _kind(rule), _cite(document, rule["kind"], whole, rule.id)
-    if "performance" in labels and not _only_proposes(title):
+    if "performance" in labels and not _is_question(title) and _SLOWER.search(title):
         return True, "slowdown", _cite(document, "slowdown", whole, "kind.label_performance")
     return False, "none", None
 

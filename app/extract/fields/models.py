@@ -119,7 +119,7 @@ def _from_settings(settings: Sequence[Setting], origins: tuple[Origin, ...]) -> 
         is_nested = any(source == setting.span[0] and a <= setting.span[1] < b for source, a, b in drafts)
         if setting.name == "model" and setting.origin in origins and not is_nested:
             is_draft = False
-        elif setting.name in ("speculative-model", "draft-model"):
+        elif setting.name in ("speculative-model", "draft-model", "speculative-config.model"):
             if not setting.is_chosen:
                 continue
             is_draft = True

@@ -115,6 +115,8 @@ _AFTER_PACKAGES = pattern(
     r"(?:[A-Za-z][\w.-]* \(?\d[\w.]*\)?(?: pypi_0 pypi)? (?:- Installing )?){2,}[A-Za-z][\w.-]* \(?$"
 )
 """Before a version in the output of pip, conda or poetry that lost its line breaks."""
+_GLUED = pattern(r"[\w.\-/]*[\w\]]==[vV]?$|[\w.\-]+/[\w.\-/]+:[vV]?$")
+"""A package or an image's name right before its version."""
 MAX_LISTED_CHARS = 160
 _ONWARD = pattern(r"^\S*?[ `]*(?:->|-->|→|=>|\bto\b)[ `]*v?$")
 MAX_ONWARD_CHARS = 12
@@ -301,6 +303,9 @@ def _rule_versions(rule: Rule, places: Places, source: str, offset: int, text: s
 def _is_foreign(text: str, start: int) -> bool:
     """True if the word before a version, or before its list, names another product or a listed package."""
     before = text[max(0, start - MAX_LISTED_CHARS) : start].rsplit("\n", maxsplit=1)[-1]
+    if glued := _GLUED.search(before):
+        name = glued.group().lower().rstrip("v=:")
+        return "vllm" not in name and name not in _GLUE
     for word in reversed(before[-48:].replace(",", " ").split()):
         bare = word.lower().strip("`*()[]:=<>~!")
         if bare and bare not in _GLUE and not bare[0].isdigit():
