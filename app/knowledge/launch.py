@@ -28,6 +28,9 @@ OWN_COMMAND = "vllm serve YOUR_ARGS"
 _OWN_COMMAND = re.compile(rf"(?:^| ){OWN_COMMAND}\b ?")
 _ASSIGNING = re.compile(r"[^\s=]+[\s=]")
 _INSTALL = re.compile(r"(?:uv )?pip3? install ")
+_RELEASE = re.compile(r"(?:pip install vllm==|vllm/vllm-openai:v)(\d[\w.+]*)")
+"""A release of vLLM, as a package or as an image."""
+_IMAGE = re.compile(r"((?:^|\s)\S*\bvllm-openai:)\S+")
 _FIELD_NAME = re.compile(r"(?<![\w.])(?:--)?([a-z]+(?:[_-][a-z]+)+)(?![\w(])")
 _LETTERS = re.compile(r"[a-z]+")
 _BOUNDS = frozenset({"max", "min", "num", "enable", "disable", "no", "use", "size", "config"})
@@ -89,15 +92,14 @@ def compose(launch: Launch, change: str, *, without: bool = False) -> ComposedCo
     """Apply a change to the command; None if it does not apply.
 
     Args:
-        change: an option, an environment variable assignment, or a pip install, which is put in front.
+        change: an option, an environment variable assignment, a release of vLLM, or a pip install, which is
+            put in front.
         without: remove the option or variable instead.
     """
     change, pieces = alone(change), launch.pieces
     is_container = any(piece.text in _CONTAINERS for piece in pieces[:3])
-    if _INSTALL.match(change):
-        is_place = launch.program == "shell" and not is_container and not without
-        parts = [CommandPart(text=f"{change} &&", change="added"), *_kept(pieces)]
-        return _composed(launch, change, parts) if is_place else None
+    if _RELEASE.fullmatch(change) or _INSTALL.match(change):
+        return None if without else _with_package(launch, change, is_container=is_container)
     wanted = cut_command(change.removeprefix("export "))
     is_python = launch.program == "python"
     if not wanted or not all(piece.name for piece in wanted):
@@ -150,6 +152,31 @@ def _kept(pieces: Sequence[Piece], taken: Collection[str] = ()) -> list[CommandP
         CommandPart(text=piece.text, change="removed" if piece.name and bare(piece.name) in taken else "same")
         for piece in pieces
     ]
+
+
+def _with_package(launch: Launch, change: str, *, is_container: bool) -> ComposedCommand | None:
+    """Install a package before the command, or take the image of the release; None in Python."""
+    release = _RELEASE.fullmatch(change)
+    if is_container:
+        parts = _of_release(launch.pieces, release[1]) if release else []
+        return _composed(launch, change, parts) if any(part.change == "added" for part in parts) else None
+    if launch.program != "shell":
+        return None
+    install = f"pip install vllm=={release[1]}" if release else change
+    return _composed(
+        launch, change, [CommandPart(text=f"{install} &&", change="added"), *_kept(launch.pieces)]
+    )
+
+
+def _of_release(pieces: Sequence[Piece], release: str) -> list[CommandPart]:
+    """Return a container's command with vLLM's image of a release."""
+    parts: list[CommandPart] = []
+    for piece in pieces:
+        text = _IMAGE.sub(rf"\g<1>v{release}", piece.text)
+        parts.append(CommandPart(text=piece.text, change="same" if text == piece.text else "removed"))
+        if text != piece.text:
+            parts.append(CommandPart(text=text, change="added"))
+    return parts
 
 
 def _is_variable(piece: Piece) -> bool:

@@ -74,6 +74,24 @@ def composed(log: str, change: str, *, without: bool = False) -> ComposedCommand
             [],
         ),
         (
+            TYPED,
+            "vllm/vllm-openai:v0.10.2",
+            "pip install vllm==0.10.2 && vllm serve acme/V --max-model-len 90000 -tp 2 --enable-prefix-caching",
+            [],
+        ),
+        (
+            DOCKER,
+            "pip install vllm==0.9.2",
+            "docker run --gpus all -e VLLM_USE_V1=1 vllm/vllm-openai:v0.9.2 --model acme/V",
+            ["vllm/vllm-openai:v0.10.1"],
+        ),
+        (
+            "$ docker run --rm mirror.acme/vllm/vllm-openai:v0.10.1 --model acme/V\n",
+            "vllm/vllm-openai:v0.9.2",
+            "docker run --rm mirror.acme/vllm/vllm-openai:v0.9.2 --model acme/V",
+            ["mirror.acme/vllm/vllm-openai:v0.10.1"],
+        ),
+        (
             DOCKER,
             "export VLLM_USE_V1=0",
             "docker run --gpus all -e VLLM_USE_V1=0 vllm/vllm-openai:v0.10.1 --model acme/V",

@@ -315,10 +315,16 @@ def _is_file(name: str) -> bool:
 
 
 def longer_spelling(name: str, text: str) -> tuple[str, int] | None:
-    """Return the first id in a text that contains this name from a word's start, and its offset."""
+    """Return the first id in a text that contains this name from a word's start, and its offset.
+
+    If there is none and the name has no size, return the first name with a size that does.
+    """
     begins = _name_pattern(name)
     for found, start in find_ids(text):
         if begins.search(found.rsplit("/", 1)[-1]):
+            return found, start
+    for found, start in () if has_size(name) else islice(find_names(text), MAX_NAMES):
+        if has_size(found) and begins.search(found):
             return found, start
     return None
 

@@ -24,6 +24,12 @@ _PYDANTIC = pattern(
 )
 _INVALID = pattern(r"\d validation errors? for \S{1,80}$")
 """What pydantic prints above the reasons."""
+_INVALID_LINE = pattern(
+    r"^(\d+ validation errors? for \S{1,80}) (?:\S{1,80} )?(?:Value error|Assertion failed), "
+    r"(\S.{2,}?)(?: \[type=\w.*)?$"
+)
+"""The same and the first reason, in a log that lost its line breaks."""
+_REASON = "Value error, "
 _ANNOUNCING = ("message:", "error:", "errors:", "traceback):", "reason:", "because:")
 """Endings of messages that only introduce the next line; other messages with a final colon are complete."""
 _ANSWER = pattern(r"^\s*['\"](?:message|detail)['\"]: ?(?:'([^']{6,300})'|\"([^\"]{6,300})\")")
@@ -140,9 +146,11 @@ def add(stream: Stream, record: ErrorRecord) -> None:
     before = stream.records[-1] if stream.records else None
     if before and before.message.endswith("raised:") and record.line.number == before.line.number + 1:
         record = replace(record, frames=before.frames, chain=before.chain)
+    if whole := _INVALID_LINE.match(record.message):
+        record = replace(record, message=whole.group(2)[:MAX_MESSAGE_CHARS], header=whole.group(1))
     stream.records.append(record)
     empty = record.message[-1:] in {"", ":"} or record.message.endswith(" - {")
-    empty = empty or _is_invalid(record)
+    empty = empty or (_is_invalid(record) and not record.header)
     empty = empty or record.rule in _MESSAGE_BELOW
     stream.await_message = record if empty else None
     stream.frames, stream.chain, stream.open, stream.cut = [], "", False, None
@@ -156,7 +164,8 @@ def _is_invalid(record: ErrorRecord) -> bool:
 
 def invalid_reason(text: str) -> str:
     """Return the reason on a line below a validation error, or ""."""
-    found = _PYDANTIC.match(text) if text[:1].isspace() else None
+    is_below = text[:1].isspace() or text.startswith(_REASON)
+    found = _PYDANTIC.match(f" {text}") if is_below else None
     return next(filter(None, found.groups())).strip()[:MAX_MESSAGE_CHARS] if found else ""
 
 

@@ -30,11 +30,17 @@ MAX_QUOTE_CHARS = 300
 MAX_JUDGED_SENTENCES = 200
 """Only the grammar reads the sentences after these, to bound the time for long threads."""
 
-SURE = 0.95
+SURE = 0.9
 """Minimum probability to offer a command; below it a remedy is only quoted."""
+
+_SIZES = ("--tensor-parallel-size", "--pipeline-parallel-size", "--data-parallel-size")
+"""A size at which it works tells where the failure is. Who needs the other size has no way out by it."""
 
 MAX_HEADING_CHARS = 60
 """A longer heading is a sentence in bold type and opens no section."""
+
+_INSTALLED, _IMAGE_NAME = "pip install vllm==", "vllm-openai:"
+_IMAGE = f"vllm/{_IMAGE_NAME}v"
 
 _NAME = pattern(r"--?([A-Za-z][\w.-]*\w)|\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b|\b([a-z]+(?:_[a-z0-9]+)+)\b")
 
@@ -215,7 +221,7 @@ def _as_workaround(document: Document, item: _Kept) -> tuple[Workaround, Evidenc
         refuted_by=len(item.refuted),
         confidence=remedy.chance,
         without=remedy.without,
-        command=_command(remedy, action, sentence) if _is_sure(remedy) else None,
+        command=_command(document, remedy, action, sentence) if _is_sure(remedy) else None,
         quote=" ".join(quote.split())[:MAX_QUOTE_CHARS],
     )
     return workaround, cite(document, "workarounds", action, span, remedy.rule, remedy.chance)
@@ -225,19 +231,33 @@ def _is_sure(remedy: RemedyStatement) -> bool:
     return remedy.outcome == "works" and remedy.chance >= SURE and not remedy.without
 
 
-def _command(remedy: RemedyStatement, action: str, sentence: Sentence | None) -> str | None:
-    """Return the command; None if the sentence names a version elsewhere, to which the setting then belongs.
+def _command(
+    document: Document, remedy: RemedyStatement, action: str, sentence: Sentence | None
+) -> str | None:
+    """Return the line to type, or the image to run.
 
-    Also None if more than this was changed or the outcome is in doubt.
+    None for a parallel size, if it is only a part of what was changed, and if the outcome is in doubt.
     """
-    if sentence is None:
-        return command_of(action)
-    start = remedy.start - sentence.start
-    ours = [start <= version.start < start + len(action) for version in versions_in(sentence)]
-    is_other = bool(ours) and not any(ours)
-    before, after = sentence.text[:start], sentence.text[start + len(action) :]
-    is_less = is_part(before, action, after) or grammar("doubt").search(f"{before} _ {after}")
-    return None if is_other or is_less else command_of(action, is_ours=any(ours))
+    ours = False
+    if sentence is not None:
+        start = remedy.start - sentence.start
+        named = [start <= version.start < start + len(action) for version in versions_in(sentence)]
+        ours = any(named)
+        before, after = sentence.text[:start], sentence.text[start + len(action) :]
+        is_less = is_part(before, action, after) or grammar("doubt").search(f"{before} _ {after}")
+        if is_less or (named and not ours):  # it belongs to the version that is named elsewhere
+            return None
+    command = command_of(action, is_ours=ours)
+    if command is None or command.startswith(_SIZES):
+        return None
+    release = command.removeprefix(_INSTALLED)
+    return f"{_IMAGE}{release}" if release != command and _runs_image(document) else command
+
+
+def _runs_image(document: Document) -> bool:
+    """True if the report names vLLM's image and no installation."""
+    texts = document.sources.values()
+    return any(_IMAGE_NAME in text for text in texts) and not any("pip install" in text for text in texts)
 
 
 def _sentence_at(document: Document, span: Span) -> Sentence | None:

@@ -184,3 +184,22 @@ def test_advertising_reports_nothing(title: str) -> None:
 
 def test_a_failure_that_names_a_company_is_one() -> None:
     assert told("Crash with facebook/opt-125m after recovering a checkpoint") != "none"
+
+
+def test_a_failing_group_of_the_ci_tells_no_kind_without_an_error() -> None:
+    body = "| hardware | status |\n|---|---|\n| `mi325_1` | fail |"
+    assert told("[CI Failure]: mi325_1: Kernels", body=body, labels=("ci-failure",)) == "other"
+    assert told("[CI Failure]: Kernels run out of memory", body=body) == "oom"
+    assert told("[CI Failure]: Kernels", "KeyError", "'a'", body=body) == "exception"
+
+
+@pytest.mark.parametrize(
+    ("title", "kind"),
+    [
+        ("[Performance]: another engine is 3 times faster", "slowdown"),
+        ("[Performance]: prefix caching of hybrid models", "none"),
+        ("[Performance]: 并发请求太慢", "slowdown"),
+    ],
+)
+def test_a_performance_report_is_a_slowdown_if_it_finds_fault(title: str, kind: str) -> None:
+    assert told(title, labels=("performance",)) == kind

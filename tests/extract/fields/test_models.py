@@ -242,3 +242,8 @@ def test_a_path_that_is_made_up_gives_way_to_the_title() -> None:
 def test_a_name_without_a_number_counts_in_a_title_that_names_no_other(title: str) -> None:
     assert [name.lower() for name in models("", title)] == ["gpt-oss"]
     assert models("vllm serve openai/gpt-oss-20b", title) == ["openai/gpt-oss-20b"]
+
+
+def test_a_title_without_a_size_is_completed_by_the_author_s_words() -> None:
+    body = "I load qwen3-8b on the second card. Qwen2-VL-7B-Instruct answers with commas."
+    assert models(body, "[Bug]: Qwen2-VL answers with commas") == ["Qwen2-VL-7B-Instruct"]

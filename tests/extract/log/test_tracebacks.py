@@ -98,6 +98,20 @@ def test_pydantic_s_message_stands_below_its_name() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "below",
+    [
+        " Value error, The architecture Foo9 is not known. [type=value_error, input_value=1]",
+        "\n(APIServer pid=7) Value error, The architecture Foo9 is not known. [type=value_error, input_value=1]",
+        " E Value error, The architecture Foo9 is not known. [type=value_error, input_value=1]",
+    ],
+)
+def test_pydantic_s_message_is_read_where_its_indentation_is_lost(below: str) -> None:
+    log = "(APIServer pid=7) pydantic_core.ValidationError: 1 validation error for ModelConfig" + below + "\n"
+
+    assert told(log) == [("pydantic_core.ValidationError", "The architecture Foo9 is not known.")]
+
+
 def test_pydantic_s_field_errors_are_read() -> None:
     log = "pydantic_core._pydantic_core.ValidationError: 1 validation error for Args\nport\n  Input should be a valid integer [type=int_parsing]\n"
 

@@ -99,6 +99,30 @@ def test_what_works_in_another_version_is_not_handed_over_to_be_typed() -> None:
     assert not any(_commands("vLLM version 0.11.0 works fine with `--enforce-eager`."))
 
 
+def test_a_size_at_which_it_works_is_quoted_only() -> None:
+    assert _commands("It works fine with `--tensor-parallel-size 1`.") == [None]
+
+
+def test_what_brings_another_failure_is_quoted_only() -> None:
+    assert _commands("Setting `VLLM_USE_V1=0` prevents the crash.") == ["export VLLM_USE_V1=0"]
+    assert not any(
+        _commands("Setting `VLLM_USE_V1=0` prevents the crash (though it introduces [another bug](x)).")
+    )
+
+
+@pytest.mark.parametrize(
+    ("run", "command"),
+    [
+        ("docker run vllm/vllm-openai:v0.8.5", "vllm/vllm-openai:v0.8.4"),
+        ("pip install vllm==0.8.5", "pip install vllm==0.8.4"),
+        ("pip install vllm==0.8.5\ndocker run vllm/vllm-openai:v0.8.5", "pip install vllm==0.8.4"),
+    ],
+)
+def test_a_release_is_named_as_the_report_runs_it(run: str, command: str) -> None:
+    said = "When reverting to v0.8.4, the model answers correctly."
+    assert _commands(f"{said}\n\n```\n{run}\n```\n") == [command]
+
+
 def test_what_it_fails_with_is_never_handed_over_as_the_cure() -> None:
     output = (
         "The error occurs when using export VLLM_USE_V1=1, but it does not occur when using VLLM_USE_V1=0."
