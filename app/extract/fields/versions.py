@@ -118,9 +118,11 @@ _AFTER_PACKAGES = pattern(
 _GLUED = pattern(r"[\w.\-/]*[\w\]]==[vV]?$|[\w.\-]+/[\w.\-/]+:[vV]?$")
 """A package or an image's name right before its version."""
 MAX_LISTED_CHARS = 160
+_NO_VERSIONS = ("0.0.", "1.0.0.dev")
+"""An IP address, and the name that all of vLLM's nightly wheels bear."""
 _ONWARD = pattern(r"^\S*?[ `]*(?:->|-->|→|=>|\bto\b)[ `]*v?$")
 MAX_ONWARD_CHARS = 12
-_LISTED = frozenset([",", "and", "/", "&", ", and", "、", "or"])
+_LISTED = frozenset(["", ",", "and", "/", "&", ", and", "、", "or"])
 
 
 def find_versions(
@@ -330,8 +332,8 @@ def _hits(rule: Rule, source: str, offset: int, text: str) -> Iterator[FoundValu
             continue
         start = match.start(group)
         value = match.group(group).rstrip(".")
-        if value.startswith("0.0.") or _is_only_mentioned(rule, text, match, start + len(value)):
-            continue  # an IP address, or a version that is only mentioned
+        if value.startswith(_NO_VERSIONS) or _is_only_mentioned(rule, text, match, start + len(value)):
+            continue
         yield FoundValue(
             value.replace("%2B", "+"), (source, offset + start, offset + start + len(value)), rule.id
         )

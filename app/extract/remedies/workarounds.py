@@ -30,8 +30,11 @@ MAX_QUOTE_CHARS = 300
 MAX_JUDGED_SENTENCES = 200
 """Only the grammar reads the sentences after these, to bound the time for long threads."""
 
-SURE = 0.9
-"""Minimum probability to offer a command; below it a remedy is only quoted."""
+SURE = 0.95
+"""Minimum probability to offer a command; below it a remedy is only quoted.
+
+Of 14 with a probability between .9 and this, 8 were right beside their text.
+"""
 
 _SIZES = ("--tensor-parallel-size", "--pipeline-parallel-size", "--data-parallel-size")
 """A size at which it works tells where the failure is. Who needs the other size has no way out by it."""

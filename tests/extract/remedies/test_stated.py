@@ -119,7 +119,7 @@ def test_what_brings_another_failure_is_quoted_only() -> None:
     ],
 )
 def test_a_release_is_named_as_the_report_runs_it(run: str, command: str) -> None:
-    said = "When reverting to v0.8.4, the model answers correctly."
+    said = "Downgrading to `v0.8.4` resolves the issue."
     assert _commands(f"{said}\n\n```\n{run}\n```\n") == [command]
 
 
