@@ -7,6 +7,7 @@ part or did not help. Failed changes are read by rules (`cues.py`); helpful ones
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
 from app.extract.facts import Outcome, WorkaroundKind
@@ -92,6 +93,7 @@ def read_remedies(sentence: Sentence, previous: Sentence | None = None) -> tuple
     return tuple(found)
 
 
+@lru_cache(maxsize=8)
 def is_readable(sentence: Sentence) -> bool:
     """True if a sentence may report an outcome: it has a cue and is neither a tick box nor a command."""
     if sentence.text.startswith(_BOXES) or sentence.low.count(" --") > MAX_FLAGS:
