@@ -4,7 +4,7 @@ In: a `Document` and the root error that the log reader found. Out: `is_failure`
 that decides it. The title's tag and the error are checked first, then the title's words, then the text.
 
 Proposals and feature requests (an RFC, a roadmap, support for a new model) mention models, GPUs and
-engines that nobody runs yet. Settings in their commands count; plain mentions do not.
+engines that nobody runs yet. Settings in the commands of a request count; plain mentions do not.
 """
 
 from functools import lru_cache

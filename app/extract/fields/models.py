@@ -15,7 +15,7 @@ from typing import Any
 
 from app.extract.evidence import cite
 from app.extract.facts import Evidence
-from app.extract.fields.failure_kind import is_feature_request
+from app.extract.fields.failure_kind import is_feature_request, is_proposal
 from app.extract.fields.settings import Origin, Setting
 from app.extract.lists import load
 from app.extract.rules.patterns import escape, pattern
@@ -84,7 +84,9 @@ _ORIGINS: tuple[tuple[str, tuple[Origin, ...]], ...] = (
 
 @lru_cache(maxsize=2)
 def find_models(document: Document, settings: Sequence[Setting]) -> tuple[Evidence, ...]:
-    """Return evidence of `models` from the most trusted source, in text order."""
+    """Return evidence of `models` from the most trusted source, in text order; a proposal's are examples."""
+    if is_proposal(document):
+        return ()
     weak: list[_Named] = []
     for rule, origins in _ORIGINS:
         chosen = list(_from_settings(settings, origins))

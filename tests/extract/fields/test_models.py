@@ -247,3 +247,8 @@ def test_a_name_without_a_number_counts_in_a_title_that_names_no_other(title: st
 def test_a_title_without_a_size_is_completed_by_the_author_s_words() -> None:
     body = "I load qwen3-8b on the second card. Qwen2-VL-7B-Instruct answers with commas."
     assert models(body, "[Bug]: Qwen2-VL answers with commas") == ["Qwen2-VL-7B-Instruct"]
+
+
+def test_the_commands_of_a_proposal_are_examples() -> None:
+    assert models("```\nvllm serve Qwen/Qwen3-8B\n```", "[RFC]: a new executor") == []
+    assert models("```\nvllm serve Qwen/Qwen3-8B\n```", "[Bug]: stops") == ["Qwen/Qwen3-8B"]
