@@ -62,8 +62,8 @@ SECOND_SHARE = 0.5
 MAX_STATEMENTS = 4
 
 MIN_SHARED = -6.0
-"""A sentence whose own features sum to less is skipped unless the grammar reads a remedy in it. In 5,273 issues
-this lost 5 of 527 statements, and half of the candidates were not judged."""
+"""A sentence whose own features sum to less is skipped unless the grammar reads a remedy in it. In 5,273
+issues this lost 5 of 527 statements, and half of the candidates were not judged."""
 
 _OUTCOMES = frozenset(["works", "partial", "fails"])
 """Labels of hints that are the grammar's reading of a remedy."""
