@@ -46,7 +46,7 @@ _COMPUTATION = pattern(
 """In the title of a wrong output: the computation is at fault, which depends on the kernels."""
 _KERNEL = pattern(
     r"(?i)cuda|\bhip|triton|nccl|illegal|out ?of ?(?:memory|resources)|cublas|cutlass|flash|deep_?gemm"
-    r"|kernel|ptxas|capability|\bsm_?\d|torch\.ops|_C\b|nvrtc|nvcc|cudnn"
+    r"|kernel|ptxas|PassManager|capability|\bsm_?\d|torch\.ops|_C\b|nvrtc|nvcc|cudnn"
 )
 """In an error or its frame: GPU-dependent code."""
 _PLATFORMS = {
