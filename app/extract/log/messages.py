@@ -57,6 +57,8 @@ MAX_WRAPPER_CHARS = 2_000
 MAX_HANDLER_CHARS = 300
 MAX_PLAIN_CHARS = 120
 """A longer wrapper line is reduced to its first sentence."""
+MAX_WRAPPER_MESSAGE_CHARS = 300
+"""A longer first sentence is the output of a build that lost its line breaks: the rule's match is kept."""
 _REPR = pattern(r"^['\"]?(\w+(?:Error|Exception))\(['\"]?(.{3,300})")
 _LOUD = frozenset({"ERROR", "CRITICAL"})
 _FAILURE_WORDS = ("error", "exception", "fail", "can't", "cannot", "unable", "died")
@@ -207,7 +209,10 @@ def wrapper_message(rule: Rule, text: str) -> str:
         hit = rule.pattern.search(text)
         return str(hit.group()) if hit else text
     text = text.partition(", Traceback")[0].strip()[:MAX_WRAPPER_CHARS]
-    return first_sentence(text) if len(text) > MAX_PLAIN_CHARS else text
+    if len(text) > MAX_PLAIN_CHARS:
+        text = first_sentence(text)
+    hit = rule.pattern.search(text) if len(text) > MAX_WRAPPER_MESSAGE_CHARS else None
+    return str(hit.group()) if hit else text
 
 
 def _text_before(record: ErrorRecord) -> str:

@@ -34,7 +34,7 @@ class FailureKind:
     """A row of `failure_kinds.toml` with compiled patterns.
 
     `is_own`: the operator or client can correct it. `is_topic`: its error messages vary in shape.
-    `parts`: subkinds, as (name, pattern).
+    `parts`: subkinds, as (name, pattern); a group of the pattern is what the family is of.
     """
 
     id: str
@@ -109,7 +109,7 @@ _NAME = re.compile(
 )
 _UNINFORMATIVE = pattern(
     r"(?i)encountered an issue|finished unexpectedly|core initialization failed"
-    r"|division (?:or modulo )?by zero"
+    r"|division (?:or modulo )?by zero|^\d+ validation errors? for \S+$"
 )
 """Messages that only say that something failed; the cause is in another line or the frame."""
 _WORD = re.compile(r"[A-Za-z_]{2,}")
@@ -119,11 +119,17 @@ _ENVIRONMENTS = frozenset({"a container", "the V1 engine", "Windows", "a build",
 _OUTPUT_CAUSES = frozenset({"tool calls", "reasoning", "prefix caching", "LoRA", "FP8", "FP4", "GPTQ", "AWQ"})
 """Conditions under which reports of wrong output usually share a cause."""
 _ABOUT_OUTPUT = pattern(
-    r"(?i)output|accura|garb|gibber|result|respon|answer|incorrect|corrupt|token|stream|pars|content|\bnans?\b|!!"
-    r"|repeat|repetit|differ|inconsisten|quality|precision|mismatch|nonsense|empty|generat|ignore|leak|random"
-    r"|degrad|score|lm_?eval|think>|duplicat|truncat|return|stop|argument|schema|json|call|format|输出|乱码|结果|重复|异常"
+    r"(?i)output|accura|garb|gibber|result|answer|incorrect|corrupt|\bnans?\b|!!|repeat|repetit|differ|inconsisten"
+    r"|quality|precision|nonsense|generat|random|degrad|score|lm_?eval|输出|乱码|结果|重复|异常"
 )
 """Matches a title about wrong output."""
+_ABOUT_FORM = pattern(
+    r"(?i)respon|token|stream|pars|content|mismatch|empty|ignore|leak|think>|duplicat|truncat|return|stop|argument"
+    r"|schema|json|call|format"
+)
+"""Matches a title about the form of the output, which a parser makes."""
+_PARSED = frozenset({"tool calls", "reasoning"})
+_OUT_OF_MEMORY = pattern(r"(?i)\booms?\b|out[ -]of[ -]memory|outofmemory|显存不足")
 
 
 class Family(Frozen):
@@ -159,8 +165,10 @@ def family_of_error(error: ErrorFact | None) -> str | None:
     axes = {rule["axis"] for rule in load_rule_set("generic").meeting(error.message)}
     message = "" if "mute" in axes or _UNINFORMATIVE.search(error.message) else error.message
     kind = kind_of(f"{error.type or ''}: {message}")
-    if part := next((name for name, rule in (kind.parts if kind else ()) if rule.search(message)), None):
-        return _capitalized(part)
+    for name, rule in kind.parts if kind else ():
+        if found := rule.search(message):
+            subject = next(filter(None, found.groups()), "")
+            return _capitalized(f"{name}: {subject}" if subject else name)[:FAMILY_CHARS]
     if kind is not None and not kind.is_topic and not kind.parts:
         return _capitalized(kind.name)
     shape = _shape(message, keeps_names=kind is None)
@@ -181,11 +189,13 @@ def _family_of_symptom(facts: Facts, title: str) -> str | None:
         return None
     if facts.failure_kind == "oom":
         kind = next((kind for kind in failure_kinds() if kind.asked and kind.asked.search(title)), None)
-        return _capitalized(kind.name) if kind and kind.id == GPU_MEMORY else None
+        is_raised = kind is not None and kind.id == GPU_MEMORY and _OUT_OF_MEMORY.search(title)
+        return _capitalized(kind.name) if kind and is_raised else None
     named = [rule.extra.get("name") for rule in load_rule_set("conditions").meeting(title)]
     if facts.failure_kind == "wrong_output":
         name = next((name for name in named if name in _OUTPUT_CAUSES), None)
-        return f"Gives wrong output with {name}" if name and _ABOUT_OUTPUT.search(title) else None
+        is_about = _ABOUT_OUTPUT.search(title) or (name in _PARSED and _ABOUT_FORM.search(title))
+        return f"Gives wrong output with {name}" if name and is_about else None
     if facts.failure_kind not in _SYMPTOMS:
         return None
     name = next((name for name in named if name and name not in _ENVIRONMENTS), None)
