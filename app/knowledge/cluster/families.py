@@ -120,11 +120,11 @@ _OUTPUT_CAUSES = frozenset({"tool calls", "reasoning", "prefix caching", "LoRA",
 """Conditions under which reports of wrong output usually share a cause."""
 _ABOUT_OUTPUT = pattern(
     r"(?i)output|accura|garb|gibber|result|answer|incorrect|corrupt|\bnans?\b|!!|repeat|repetit|differ|inconsisten"
-    r"|quality|precision|nonsense|generat|random|degrad|score|lm_?eval|输出|乱码|结果|重复|异常"
+    r"|quality|precision|mismatch|empty|respon|nonsense|generat|random|degrad|score|lm_?eval|输出|乱码|结果|重复|异常"
 )
 """Matches a title about wrong output."""
 _ABOUT_FORM = pattern(
-    r"(?i)respon|token|stream|pars|content|mismatch|empty|ignore|leak|think>|duplicat|truncat|return|stop|argument"
+    r"(?i)token|stream|pars|content|ignore|leak|think>|duplicat|truncat|return|stop|argument"
     r"|schema|json|call|format"
 )
 """Matches a title about the form of the output, which a parser makes."""
