@@ -130,6 +130,8 @@ _ABOUT_FORM = pattern(
 """Matches a title about the form of the output, which a parser makes."""
 _PARSED = frozenset({"tool calls", "reasoning"})
 _OUT_OF_MEMORY = pattern(r"(?i)\booms?\b|out[ -]of[ -]memory|outofmemory|显存不足")
+_HOST_MEMORY = pattern(r"(?i)\b(?:cpu|ram|host|subprocess|killer)\b")
+"""In a title on memory: it may be the host's."""
 
 
 class Family(Frozen):
@@ -190,7 +192,8 @@ def _family_of_symptom(facts: Facts, title: str) -> str | None:
     if facts.failure_kind == "oom":
         kind = next((kind for kind in failure_kinds() if kind.asked and kind.asked.search(title)), None)
         is_raised = kind is not None and kind.id == GPU_MEMORY and _OUT_OF_MEMORY.search(title)
-        return _capitalized(kind.name) if kind and is_raised else None
+        is_host = _HOST_MEMORY.search(title) or "CPU" in facts.gpus
+        return _capitalized(kind.name) if kind and is_raised and not is_host else None
     named = [rule.extra.get("name") for rule in load_rule_set("conditions").meeting(title)]
     if facts.failure_kind == "wrong_output":
         name = next((name for name in named if name in _OUTPUT_CAUSES), None)
