@@ -159,7 +159,8 @@ def _speculative_methods(settings: Sequence[Setting]) -> Iterator[_Hit]:
         ):
             yield "speculative", "setting", FoundValue(setting.value, setting.span, "speculative.setting")
         elif setting.name == "speculative-model" and setting.is_chosen and setting.value:
-            value = "ngram" if "ngram" in setting.value else "draft_model"
+            named = (method for method in ("ngram", "medusa") if method in setting.value.lower())
+            value = next(named, "draft_model")
             yield "speculative", "setting", FoundValue(value, setting.span, "speculative.model")
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from app.extract.evidence import cite
 from app.extract.facts import Evidence
 from app.extract.fields.failure_kind import is_feature_request, is_proposal
-from app.extract.fields.settings import Origin, Setting
+from app.extract.fields.settings import KNOWN_OPTIONS, Origin, Setting
 from app.extract.lists import load
 from app.extract.rules.patterns import escape, pattern
 from app.extract.text.blocks import Places, windows
@@ -54,12 +54,16 @@ _NAME = pattern(
 _KNOWN = pattern(
     r"(?:^|[^\w/.\-@])(" + "|".join(_LIST["known"]) + r")(?:[^\w.\-/]|$|[.,:] )", ignore_case=True
 )
+_GLUED_OPTION = pattern(r"--(?:" + "|".join(KNOWN_OPTIONS) + r")$")
+"""The next option, where the blank before it is missing."""
 _OPENAI = pattern(r"^gpt-(?:3\.5|4)", ignore_case=True)
 _HASH = pattern(r"^[0-9a-f]{12,64}$")
 _NO_MODEL = pattern(_LIST["no_model"]["pattern"])
 _SIZE = pattern(_SIZE_TEXT)
 _BARE = pattern(_LIST["bare"]["pattern"], ignore_case=True)
 _MODULE = pattern(r"^[a-z0-9]+(?:_[a-z0-9]+)+$")
+_ENUMERATED = frozenset([",", "and", "or", "&", "/", "、", "和", ", and"])
+"""What stands between models that are named together."""
 _BETWEEN = r"[_-]?(?:(?:\d[\w.]*|it|chat)[_-])?"
 """Allowed between two words of a name in its longer spelling: a size or a date."""
 _NO_ORGS = frozenset(_LIST["no_orgs"])
@@ -95,14 +99,14 @@ def find_models(document: Document, settings: Sequence[Setting]) -> tuple[Eviden
         weak += [(name, span) for name, span, _ in chosen]
     if is_feature_request(document):
         return _cite(document, weak, "path")
-    titled = list(_in_title(document, settings))
+    titled, told = list(_in_title(document, settings)), _in_prose(document)
     asked: tuple[tuple[str, Callable[[], Iterable[_Named]]], ...] = (
         ("title", lambda: (item for item in titled if not is_bare(item[0]))),
         ("stated", lambda: _from_lines(document)),
-        ("prose", lambda: (item for item in _in_prose(document) if has_size(item[0]))),
+        ("prose", lambda: told if any(has_size(name) for name, _ in told) else ()),
         ("path", lambda: weak),
         ("title", lambda: titled),
-        ("prose", lambda: _in_prose(document)),
+        ("prose", lambda: told),
         ("title", lambda: _known_in_title(document)),
     )
     for rule, named in asked:
@@ -209,16 +213,24 @@ def _from_lines(document: Document) -> Iterator[_Named]:
 
 @lru_cache(maxsize=2)
 def _in_prose(document: Document) -> tuple[_Named, ...]:
-    """Return the first model in the text: an id if there is one, else a family with a number."""
+    """Return the first model in the text, with those enumerated behind it.
+
+    It is an id if there is one, else a family with a number.
+    """
     places = Places(document)
     for find, is_id in ((find_ids, True), (find_names, False)):
         for source, offset, text in windows(document):
+            found: list[_Named] = []
             for name, start in islice(find(text), MAX_NAMES):
-                block = places.block_at(source, offset + start)
+                begin = offset + start
+                if found and text[found[-1][1][2] - offset : start].strip(" `*[]()") not in _ENUMERATED:
+                    break
+                block = places.block_at(source, begin)
                 is_theirs = is_id or block is None or block.kind in ("prose", "heading")
                 if is_theirs and is_model(name):
-                    begin = offset + start
-                    return ((name, (source, begin, begin + len(name))),)
+                    found.append((name, (source, begin, begin + len(name))))
+            if found:
+                return tuple(found)
     return ()
 
 
@@ -240,7 +252,7 @@ def name_in(value: str) -> tuple[str, int] | None:
 
     `org/name` is kept; a path or an address gives its last distinctive component.
     """
-    bare = value.rstrip("/").rstrip("\\")
+    bare = _GLUED_OPTION.sub("", value).rstrip("/").rstrip("\\")
     if not bare or bare[0] in "$<{[(%-" or _is_placeholder(bare.lower()):
         return None
     if bare.count("/") == 1 and bare[0] not in "/.~" and bare.partition("/")[0].lower() not in _GENERIC:

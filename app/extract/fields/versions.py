@@ -118,6 +118,8 @@ _AFTER_PACKAGES = pattern(
 _GLUED = pattern(r"[\w.\-/]*[\w\]]==[vV]?$|[\w.\-]+/[\w.\-/]+:[vV]?$")
 """A package or an image's name right before its version."""
 MAX_LISTED_CHARS = 160
+MAX_COMMIT_CHARS = 60
+"""Text before a commit that is searched for its product."""
 _NO_VERSIONS = ("0.0.", "1.0.0.dev")
 """An IP address, and the name that all of vLLM's nightly wheels bear."""
 _ONWARD = pattern(r"^\S*?[ `]*(?:->|-->|→|=>|\bto\b)[ `]*v?$")
@@ -293,6 +295,8 @@ def _from_title(document: Document) -> Iterator[tuple[str, str, FoundValue]]:
 def _rule_versions(rule: Rule, places: Places, source: str, offset: int, text: str) -> Iterator[FoundValue]:
     """Yield a rule's hits in a body: the first or, in prose and images, all that state an installed one."""
     hits = _hits(rule, source, offset, text)
+    if rule["where"] == "commit":
+        hits = (item for item in hits if not _is_of_product(text[: item.span[1] - offset]))
     if rule["where"] not in _MANY_HITS:
         yield from islice(hits, 1)
         return
@@ -313,6 +317,13 @@ def _is_foreign(text: str, start: int) -> bool:
         if bare and bare not in _GLUE and not bare[0].isdigit():
             return bare in _PRODUCTS or ("vllm" not in bare and bool(_AFTER_PACKAGES.search(before)))
     return False
+
+
+def _is_of_product(before: str) -> bool:
+    """True if the sentence before a commit names another product, and not vLLM."""
+    words = before[-MAX_COMMIT_CHARS:].lower().rpartition(". ")[2].replace("`", " ").split()
+    named = [word for word, after in pairwise([*words, ""]) if word in _PRODUCTS and not after[:1].isdigit()]
+    return bool(named) and not any("vllm" in word for word in words)
 
 
 def _is_statement(places: Places, span: Span) -> bool:

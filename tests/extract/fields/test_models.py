@@ -252,3 +252,14 @@ def test_a_title_without_a_size_is_completed_by_the_author_s_words() -> None:
 def test_the_commands_of_a_proposal_are_examples() -> None:
     assert models("```\nvllm serve Qwen/Qwen3-8B\n```", "[RFC]: a new executor") == []
     assert models("```\nvllm serve Qwen/Qwen3-8B\n```", "[Bug]: stops") == ["Qwen/Qwen3-8B"]
+
+
+def test_models_that_are_enumerated_are_all_read() -> None:
+    body = "Loading Qwen3-8B, gemma-3-4b-it or `gemma-3-27b-it` stops. Llama-3-8B works."
+    assert models(body) == ["Qwen3-8B", "gemma-3-4b-it", "gemma-3-27b-it"]
+
+
+def test_the_next_option_is_no_part_of_a_name() -> None:
+    found = name_in("meta-llama/Meta-Llama-3-8B-Instruct--host")
+    assert found is not None
+    assert found[0] == "meta-llama/Meta-Llama-3-8B-Instruct"
