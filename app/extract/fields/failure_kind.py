@@ -99,7 +99,7 @@ def _states_failure(document: Document) -> bool:
     """True if the author's words or a build's log mention a failure."""
     if _build_failure(document) is not None:
         return True
-    rules = load_rule_set("kind", "steps", "text", "bug_text", "title")
+    rules = load_rule_set("kind", "steps", "text", "bug_text", "title", "stated")
     sentences = islice(read_sentences(document), MAX_SENTENCES)
     return any(not s.is_proposal and rules.meeting(s.text) for s in sentences)
 

@@ -67,7 +67,7 @@ def test_the_error_and_the_title_decide(title: str, error: str, message: str, ki
         ("[Bug]: the message of a tool call is empty", "wrong_output"),
         ("[Bug]: two cards give bad output", "wrong_output"),
         ("[Bug]: Missing attribute 'x' in tests", "exception"),
-        ("[Bug]: GGUF loading is broken", "exception"),
+        ("[Bug]: GGUF loading is broken", "other"),
         ("[Bug]: timestamps are truncated", "wrong_output"),
         ("[Bug]: the seed is not applied", "wrong_output"),
         ("[Bug]: latency spikes at batch 16", "slowdown"),
