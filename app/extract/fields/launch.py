@@ -29,6 +29,7 @@ OPEN = "<as you had it>"
 _LIST = load("launch")
 _INTERNAL, _SET_BY_PYTHON = frozenset(_LIST["internal"]["names"]), frozenset(_LIST["internal"]["python"])
 _DEFAULTS: dict[str, list[Any]] = _LIST["defaults"]
+_OBJECTS: dict[str, list[str]] = _LIST["objects"]
 _MASK = "█"
 _DUMP = pattern(r"non-default args: ?\{|\bargs: ?Namespace\(")
 _ENUM = re.compile(r"<[\w.]+: ('[^'<>]*'|[^<>]*)>")
@@ -224,11 +225,13 @@ def _value(node: ast.expr) -> Any:
 
 
 def _object_value(node: ast.expr) -> Any:
-    """Return a LoRA module as `name=path`; `OPEN` for any other object."""
+    """Return a LoRA module as `name=path`, a known configuration as what was chosen in it; else `OPEN`."""
     if isinstance(node, ast.List):
         return [_value(item) for item in node.elts]
     words = node.keywords if isinstance(node, ast.Call) else ()
     fields = {word.arg: _value(word.value) for word in words}
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _OBJECTS:
+        return {name: fields[name] for name in _OBJECTS[node.func.id] if fields.get(name)}
     return f"{fields['name']}={fields['path']}" if "path" in fields and "name" in fields else OPEN
 
 

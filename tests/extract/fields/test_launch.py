@@ -77,6 +77,15 @@ def line_of(log: str, version: str | None = None) -> str | None:
             f"vllm serve acme/V --compilation-config '{OPEN}'",
         ),
         (
+            "0.16.0",
+            NEW.format(
+                "{'model_tag': 'acme/V', 'model': 'acme/V', 'kv_transfer_config': "
+                "KVTransferConfig(kv_connector='NixlConnector', engine_id='44db16d4', kv_buffer_size=1000000000.0, "
+                "kv_role='kv_both', kv_rank=None, kv_connector_extra_config={}, kv_port=14579)}"
+            ),
+            """vllm serve acme/V --kv-transfer-config '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'""",
+        ),
+        (
             "0.32.0",
             NEW.format("{'model_tag': 'acme/V', 'model': 'acme/V', 'chat_template': '/a b.jinja'}"),
             "vllm serve acme/V --chat-template '/a b.jinja'",
