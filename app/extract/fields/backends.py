@@ -152,11 +152,7 @@ def _from_model_names(document: Document, settings: Sequence[Setting]) -> Iterat
 def _speculative_methods(settings: Sequence[Setting]) -> Iterator[_Hit]:
     """Yield the speculative decoding method: as configured, or implied by a draft model."""
     for setting in settings:
-        if (
-            setting.name in ("method", "speculative-config.method")
-            and setting.is_chosen
-            and setting.value in _METHODS
-        ):
+        if setting.name == "method" and setting.is_chosen and setting.value in _METHODS:
             yield "speculative", "setting", FoundValue(setting.value, setting.span, "speculative.setting")
         elif setting.name == "speculative-model" and setting.is_chosen and setting.value:
             named = (method for method in ("ngram", "medusa") if method in setting.value.lower())

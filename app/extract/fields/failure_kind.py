@@ -79,9 +79,9 @@ def _match_step(
         return _build_failure(document)
     title = document.issue.title
     text = error if step == "error" else title
-    if step == "title" and title.lower().startswith(_CI_REPORTS):
+    if step == "title" and _is_of_ci(title):
         tag, mark, rest = title.partition("]")
-        text = " " * len(tag + mark) + rest  # its word for a failure tells no kind
+        text = " " * len(tag + mark) + rest
     for rule in load_rule_set("kind", "steps", step).meeting(text):
         if any(word in title.lower() for word in rule.extra.get("unless", ())):
             continue
@@ -102,6 +102,11 @@ def _states_failure(document: Document) -> bool:
     rules = load_rule_set("kind", "steps", "text", "bug_text", "title", "stated")
     sentences = islice(read_sentences(document), MAX_SENTENCES)
     return any(not s.is_proposal and rules.meeting(s.text) for s in sentences)
+
+
+def _is_of_ci(title: str) -> bool:
+    """True if the title is of the CI's form, in which the words for failing tell no kind."""
+    return title.lower().startswith(_CI_REPORTS)
 
 
 def _is_question(title: str) -> bool:
@@ -142,8 +147,8 @@ def _from_labels_and_text(document: Document) -> tuple[bool, FailureKind, Eviden
     is_report = title.lower().startswith(_REPORTS)
     is_bug = is_report or "bug" in labels
     is_question = _is_question(title) and not is_report
-    is_told = is_bug and not title.lower().startswith(_CI_REPORTS)  # the form of the CI lists what fails
-    rules = load_rule_set("kind", "steps", "text", *(["bug_text"] if is_told else []))
+    steps = ["text", "bug_text"] if is_bug and not _is_of_ci(title) else ["text"]
+    rules = load_rule_set("kind", "steps", *steps)
     for sentence in islice(read_sentences(document), MAX_SENTENCES):
         if sentence.is_proposal or sentence.is_heading or sentence.source == "title":
             continue

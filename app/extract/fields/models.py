@@ -99,14 +99,14 @@ def find_models(document: Document, settings: Sequence[Setting]) -> tuple[Eviden
         weak += [(name, span) for name, span, _ in chosen]
     if is_feature_request(document):
         return _cite(document, weak, "path")
-    titled, told = list(_in_title(document, settings)), _in_prose(document)
+    titled = list(_in_title(document, settings))
     asked: tuple[tuple[str, Callable[[], Iterable[_Named]]], ...] = (
         ("title", lambda: (item for item in titled if not is_bare(item[0]))),
         ("stated", lambda: _from_lines(document)),
-        ("prose", lambda: told if any(has_size(name) for name, _ in told) else ()),
+        ("prose", lambda: _with_a_size(_in_prose(document))),
         ("path", lambda: weak),
         ("title", lambda: titled),
-        ("prose", lambda: told),
+        ("prose", lambda: _in_prose(document)),
         ("title", lambda: _known_in_title(document)),
     )
     for rule, named in asked:
@@ -232,6 +232,11 @@ def _in_prose(document: Document) -> tuple[_Named, ...]:
             if found:
                 return tuple(found)
     return ()
+
+
+def _with_a_size(named: tuple[_Named, ...]) -> tuple[_Named, ...]:
+    """Return the models if any of them has a size."""
+    return named if any(has_size(name) for name, _ in named) else ()
 
 
 def _cite(document: Document, named: Iterable[_Named], rule: str) -> tuple[Evidence, ...]:
