@@ -64,7 +64,8 @@ def deleting(seen: Watched) -> None:
 
 def deleted(seen: Watched) -> None:
     deleting(seen)
-    seen.page.get_by_role("button", name="Delete it").click()
+    with seen.page.expect_navigation():
+        seen.page.get_by_role("button", name="Delete it").click()
 
 
 def too_large(seen: Watched) -> None:
