@@ -34,6 +34,8 @@ _MASK = "█"
 _DUMP = pattern(r"non-default args: ?\{|\bargs: ?Namespace\(")
 _ENUM = re.compile(r"<[\w.]+: ('[^'<>]*'|[^<>]*)>")
 _OBJECT = re.compile(r"<[^<>]*>|\*REDACTED\*")
+_MODEL = pattern(r"\bconfig: ?model='([^'\n]{1,300})'")
+"""The model as the engine prints its own configuration."""
 _COMMAND = pattern(
     r"(?m)^[ \t]*(?:\[?[\w.-]+@[\w.-]+[^\n$#]{0,80}[$#][ \t]+|[$>#%+][ \t]+)?"
     r"((?:(?:sudo|exec|nohup|env|export)[ \t]+)*(?:[A-Z][A-Z0-9_]*=\S*[ \t]+(?:&&[ \t]+)?)*"
@@ -155,7 +157,7 @@ def _from_arguments(log: str, vllm_version: str | None) -> Launch | None:
     if arguments is None or dump is None:
         return None
     is_all = dump.startswith("Namespace")
-    model = arguments.get("model_tag") or arguments.get("model") or OPEN
+    model = arguments.get("model_tag") or arguments.get("model") or _model_of_engine(log)
     server = _LIST["server"]
     is_server = not arguments.keys().isdisjoint(server["names"]) or any(s in log for s in server["signs"])
     chosen = {
@@ -174,6 +176,11 @@ def _from_arguments(log: str, vllm_version: str | None) -> Launch | None:
     options = [option for name, value in chosen.items() for option in _options(name, value, vllm_version)]
     pieces = [*start, *options]
     return Launch("arguments", "shell", tuple(pieces), _open_names(pieces))
+
+
+def _model_of_engine(log: str) -> str:
+    found = _MODEL.search(log)
+    return str(found[1]) if found and _MASK not in found[1] else OPEN
 
 
 def read_arguments(dump: str) -> dict[str, Any] | None:
@@ -225,7 +232,12 @@ def _value(node: ast.expr) -> Any:
 
 
 def _object_value(node: ast.expr) -> Any:
-    """Return a LoRA module as `name=path`, a known configuration as what was chosen in it; else `OPEN`."""
+    """Return a LoRA module as `name=path`, a known configuration as what was chosen in it; else `OPEN`.
+
+    A type of torch, as `torch.bfloat16`, is its name.
+    """
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "torch":
+        return node.attr
     if isinstance(node, ast.List):
         return [_value(item) for item in node.elts]
     words = node.keywords if isinstance(node, ast.Call) else ()
@@ -283,7 +295,7 @@ def _python_launch(model: Any, chosen: dict[str, Any]) -> Launch:
 
 
 def _open_names(pieces: Sequence[Piece]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(piece.name for piece in pieces if OPEN in piece.text))
+    return tuple(dict.fromkeys(piece.name or "model" for piece in pieces if OPEN in piece.text))
 
 
 def _masked_names(pieces: Sequence[Piece]) -> tuple[str, ...]:

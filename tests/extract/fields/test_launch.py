@@ -96,6 +96,21 @@ def test_each_release_prints_its_arguments_in_its_own_way(version: str, dump: st
     assert line_of(SERVER.format(version) + dump, version) == line
 
 
+def test_a_model_that_the_arguments_do_not_name_is_that_of_the_engine_or_left_open() -> None:
+    dump = SERVER.format("0.12.0") + NEW.format("{'port': 9000, 'tensor_parallel_size': 2}")
+    engine = "Initializing a V1 LLM engine (v0.12.0) with config: model='s3://acme/V', dtype=torch.bfloat16\n"
+    assert line_of(dump + engine, "0.12.0") == "vllm serve s3://acme/V --port 9000 --tensor-parallel-size 2"
+    found = read_launch(dump, "0.12.0")
+    assert found is not None
+    assert found.open_names == ("model",)
+
+
+def test_a_type_of_torch_is_passed_by_its_name() -> None:
+    found = read_launch(NEW.format("{'model': 'acme/V', 'dtype': torch.bfloat16}"))
+    assert found is not None
+    assert found.line == "vllm serve acme/V --dtype bfloat16"
+
+
 def test_the_command_as_it_was_typed_wins_and_ends_before_a_pipe() -> None:
     log = (
         "user@box:~$ CUDA_VISIBLE_DEVICES=0 vllm serve ${MODEL} \\\n    --max-model-len 512 2>&1 | tee run.log\n"
