@@ -246,6 +246,7 @@ def run(base: Path, folder: Path, sizes: Sequence[int], share: float, keep: Path
         tell_terms(grown, began_with, exponent)
         compare(*measure({"base": f"sqlite:///{first}", "grown": f"sqlite:///{grown}"}, queries))
         if keep:
+            keep.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(grown, keep / f"growth_{size}.db")
 
 

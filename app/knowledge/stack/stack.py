@@ -197,6 +197,7 @@ _ARTICLES = {"vllm": "a version", "gpu": "a GPU", "model": "a model", "args": "a
 def _kind_of(part: str) -> str:
     if part.startswith("-"):
         return "args"
-    if ordered(part) is not None:
+    is_gpu = "/" not in part and gpu_name(part) is not None
+    if ordered(part) is not None and ("." in part or not is_gpu):  # "v100" is no release
         return "vllm"
-    return "gpu" if "/" not in part and gpu_name(part) else "model"
+    return "gpu" if is_gpu else "model"

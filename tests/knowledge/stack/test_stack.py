@@ -19,6 +19,8 @@ WHOLE = Stack(
         ("--tensor-parallel-size 4 --enforce-eager~qwen/x~v0.21.0", None),
         ("h100", Stack(gpu="H100")),
         ("4 x H100", Stack(gpu="H100")),
+        ("0.7.3~v100", Stack(vllm="0.7.3", gpu="V100")),
+        ("4090~0.7.3", Stack(vllm="0.7.3", gpu="RTX 4090")),
         ("model:H100-lookalike", Stack(model="H100-lookalike")),
         ("gpu:Some New Card~0.21.0", Stack(vllm="0.21.0", gpu="Some New Card")),
         ("0.21.0~args:", Stack(vllm="0.21.0", args="")),
