@@ -4,7 +4,8 @@ A family's key is the first of these that is known:
 1. the kind of failure or its subkind (`failure_kinds.toml`), unless the kind is a `topic`;
 2. the shape of the error message: its first sentence without values;
 3. the error type and the frame that raised it, if the message is uninformative;
-4. without an error: the symptom (hang, slow, out of memory) and a condition named in the title.
+4. without an error: the symptom that the title tells (`symptoms.toml`), then a kind of failure (marked
+   `titled`) that the title names.
 
 A failure with none of these has no family.
 """
@@ -45,6 +46,22 @@ class FailureKind:
     is_own: bool
     is_topic: bool
     parts: tuple[tuple[str, Any], ...]
+    is_titled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """A row of `symptoms.toml` with compiled patterns.
+
+    `is_with`: the family is also of a feature, which is none of `without`.
+    """
+
+    kinds: frozenset[str]
+    name: str
+    title: Any
+    excluded: Any
+    is_with: bool
+    without: frozenset[str]
 
 
 @lru_cache(maxsize=1)
@@ -60,6 +77,7 @@ def failure_kinds() -> tuple[FailureKind, ...]:
             row.get("own", False),
             row.get("topic", False),
             tuple((name, pattern(text, ignore_case=True)) for name, text in row.get("parts", ())),
+            row.get("titled", False),
         )
         for row in failure_rows()
     )
@@ -85,10 +103,33 @@ def _error_kinds() -> tuple[list[FailureKind], Any]:
 @lru_cache(maxsize=1)
 def failure_rows() -> list[dict[str, Any]]:
     """Return the rows of `failure_kinds.toml`."""
-    rows: list[dict[str, Any]] = tomllib.loads(
-        (files(__package__) / "failure_kinds.toml").read_text(encoding="utf-8")
-    )["failure"]
+    return _rows("failure_kinds.toml", "failure")
+
+
+def symptom_rows() -> list[dict[str, Any]]:
+    """Return the rows of `symptoms.toml`."""
+    return _rows("symptoms.toml", "symptom")
+
+
+def _rows(name: str, key: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = tomllib.loads((files(__package__) / name).read_text(encoding="utf-8"))[key]
     return rows
+
+
+@lru_cache(maxsize=1)
+def symptoms() -> tuple[Symptom, ...]:
+    """Return all symptoms, in the order of their file."""
+    return tuple(
+        Symptom(
+            frozenset(row["kinds"]),
+            row["name"],
+            _pattern(row, "title"),
+            _pattern(row, "not"),
+            row.get("with", False),
+            frozenset(row.get("without", ())),
+        )
+        for row in symptom_rows()
+    )
 
 
 def kind_of(error: str) -> FailureKind | None:
@@ -97,7 +138,8 @@ def kind_of(error: str) -> FailureKind | None:
 
 
 FAMILY_CHARS = 120
-GPU_MEMORY = "out_of_memory"
+NEAR_CHARS = 60
+"""Distance between a symptom and a feature in a title that is one clause as a rule."""
 WORDS_MIN, WORDS_MAX = 3, 9
 """Words in a message shape; one fewer if the kind is known. Later words are mostly the reporter's."""
 
@@ -110,28 +152,17 @@ _NAME = re.compile(
 _UNINFORMATIVE = pattern(
     r"(?i)encountered an issue|finished unexpectedly|core initialization failed"
     r"|division (?:or modulo )?by zero|^\d+ validation errors? for \S+$"
+    r"|shared memory broadcast block|\b(?:died|exited)(?: unexpectedly)?\b.{0,40}(?:exit|shutting down|$)"
 )
 """Messages that only say that something failed; the cause is in another line or the frame."""
+_OF_NAMES = re.compile(
+    r"has no attribute|unexpected keyword|no module named|cannot import|not defined|required positional"
+    r"|must be one of"
+)
+"""Messages that differ in their names alone."""
 _WORD = re.compile(r"[A-Za-z_]{2,}")
-_SYMPTOMS = {"hang": "Hangs", "slowdown": "Is slow"}
 _ENVIRONMENTS = frozenset({"a container", "the V1 engine", "Windows", "a build", "MIG", "several nodes"})
 """Conditions that describe where vLLM ran, not what failed."""
-_OUTPUT_CAUSES = frozenset({"tool calls", "reasoning", "prefix caching", "LoRA", "FP8", "FP4", "GPTQ", "AWQ"})
-"""Conditions under which reports of wrong output usually share a cause."""
-_ABOUT_OUTPUT = pattern(
-    r"(?i)output|accura|garb|gibber|result|answer|incorrect|corrupt|\bnans?\b|!!|repeat|repetit|differ|inconsisten"
-    r"|quality|precision|mismatch|empty|respon|nonsense|generat|random|degrad|score|lm_?eval|输出|乱码|结果|重复|异常"
-)
-"""Matches a title about wrong output."""
-_ABOUT_FORM = pattern(
-    r"(?i)token|stream|pars|content|ignore|leak|think>|duplicat|truncat|return|stop|argument"
-    r"|schema|json|call|format"
-)
-"""Matches a title about the form of the output, which a parser makes."""
-_PARSED = frozenset({"tool calls", "reasoning"})
-_OUT_OF_MEMORY = pattern(r"(?i)\booms?\b|out[ -]of[ -]memory|outofmemory|显存不足")
-_HOST_MEMORY = pattern(r"(?i)\b(?:cpu|ram|host|subprocess|killer)\b")
-"""In a title on memory: it may be the host's."""
 
 
 class Family(Frozen):
@@ -157,7 +188,9 @@ class FamilyPage(Frozen):
 
 def family_of(facts: Facts, title: str) -> str | None:
     """Return the family key of a failure, a readable text; None if the issue says too little."""
-    return family_of_error(facts.error) or _family_of_symptom(facts, title)
+    if facts.error is None or facts.failure_kind == "slowdown":  # what is slow has not ended with its error
+        return _family_of_symptom(facts, title) or _family_of_title(title)
+    return family_of_error(facts.error) or _family_of_title(title)
 
 
 def family_of_error(error: ErrorFact | None) -> str | None:
@@ -173,7 +206,7 @@ def family_of_error(error: ErrorFact | None) -> str | None:
             return _capitalized(f"{name}: {subject}" if subject else name)[:FAMILY_CHARS]
     if kind is not None and not kind.is_topic and not kind.parts:
         return _capitalized(kind.name)
-    shape = _shape(message, keeps_names=kind is None)
+    shape = _shape(message, keeps_names=kind is None or _OF_NAMES.search(message.lower()) is not None)
     is_common = kind is None and bool(load_rule_set("common_errors").meeting(message))
     family = None
     if not is_common and len(_WORD.findall(shape)) >= WORDS_MIN - bool(kind):
@@ -187,22 +220,32 @@ def family_of_error(error: ErrorFact | None) -> str | None:
 
 
 def _family_of_symptom(facts: Facts, title: str) -> str | None:
-    if facts.error is not None:
+    for symptom in symptoms():
+        found = symptom.title.search(title) if facts.failure_kind in symptom.kinds else None
+        if found and not (symptom.excluded and symptom.excluded.search(title)):
+            return _with_feature(symptom, title, found.span()) if symptom.is_with else symptom.name
+    return None
+
+
+def _with_feature(symptom: Symptom, title: str, place: tuple[int, int]) -> str | None:
+    """Return the family of a symptom and the first feature that stands near it in the title."""
+    for rule in load_rule_set("conditions").meeting(title):
+        name = rule.extra.get("name")
+        if name is None or name in _ENVIRONMENTS or name in symptom.without:
+            continue
+        near = (abs(found.start() - place[0]) for found in rule.pattern.finditer(title))
+        if min(near) <= NEAR_CHARS:
+            return f"{symptom.name} with {name}"
+    return None
+
+
+def _family_of_title(title: str) -> str | None:
+    """Return the family of the kind of failure that a title names; its errors say the same in a title."""
+    kind = next((kind for kind in kinds_in(title) if kind.is_titled), None)
+    if kind is None:
         return None
-    if facts.failure_kind == "oom":
-        kind = next((kind for kind in failure_kinds() if kind.asked and kind.asked.search(title)), None)
-        is_raised = kind is not None and kind.id == GPU_MEMORY and _OUT_OF_MEMORY.search(title)
-        is_host = _HOST_MEMORY.search(title) or "CPU" in facts.gpus
-        return _capitalized(kind.name) if kind and is_raised and not is_host else None
-    named = [rule.extra.get("name") for rule in load_rule_set("conditions").meeting(title)]
-    if facts.failure_kind == "wrong_output":
-        name = next((name for name in named if name in _OUTPUT_CAUSES), None)
-        is_about = _ABOUT_OUTPUT.search(title) or (name in _PARSED and _ABOUT_FORM.search(title))
-        return f"Gives wrong output with {name}" if name and is_about else None
-    if facts.failure_kind not in _SYMPTOMS:
-        return None
-    name = next((name for name in named if name and name not in _ENVIRONMENTS), None)
-    return f"{_SYMPTOMS[facts.failure_kind]} with {name}" if name else None
+    part = next((name for name, rule in kind.parts if not rule.groups and rule.search(title)), kind.name)
+    return _capitalized(part)
 
 
 def _shape(message: str, *, keeps_names: bool) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from app.extract.facts import ErrorFact, Facts, FailureKind
-from app.knowledge.cluster.families import families, family_of, family_of_error
+from app.knowledge.cluster.families import families, family_of, family_of_error, symptom_rows
 from app.knowledge.indexing.derive import derive_issues
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store
@@ -32,6 +34,10 @@ def an_error(line: str, frame: str | None = None) -> ErrorFact:
             "ValueError: could not broadcast input array from shape (513,) into shape (512,)",
             "ValueError: could not broadcast input array from shape (9,) into shape (7,)",
         ),
+        (
+            "FileNotFoundError: [Errno 2] No such file or directory: '/a/envs.py'",
+            "FileNotFoundError: [Errno 2] No such file or directory: '/b/c/envs.py'",
+        ),
     ],
 )
 def test_errors_that_say_the_same_are_one_family(one: str, two: str) -> None:
@@ -49,6 +55,14 @@ def test_errors_that_say_the_same_are_one_family(one: str, two: str) -> None:
         (
             "ImportError: cannot import name 'LogitsWarper' from 'transformers'",
             "TypeError: do_bench() got an unexpected keyword argument 'fast_flush'",
+        ),
+        (
+            "FileNotFoundError: [Errno 2] No such file or directory: '/a/envs.py'",
+            "FileNotFoundError: [Errno 2] No such file or directory: '/a/prompts'",
+        ),
+        (
+            "AttributeError: 'Llama_Config' object has no attribute 'hidden_size'",
+            "AttributeError: '_OpNamespace' '_C' object has no attribute 'rms_norm'",
         ),
         (
             "AttributeError: 'Worker' object has no attribute 'a'",
@@ -69,14 +83,48 @@ def test_where_the_message_is_mute_the_frame_speaks() -> None:
     assert family_of_error(an_error("RuntimeError: Engine core initialization failed")) is None
 
 
-def test_without_an_error_the_symptom_and_what_the_title_names_are_the_family_and_never_the_title() -> None:
-    slow = Facts(number=1, is_failure=True, failure_kind="slowdown")
+SYMPTOMS = [pytest.param(row, id=row["name"]) for row in symptom_rows()]
 
-    assert family_of(slow, "Twice as slow with speculative decoding") == "Is slow with speculative decoding"
-    assert family_of(slow, "Twice as slow as it was") is None
-    wrong = slow.model_copy(update={"failure_kind": "wrong_output"})
-    assert family_of(wrong, "Tool calls are cut") == "Gives wrong output with tool calls"
-    assert family_of(wrong, "Broken text in the docker image") is None
+
+def family_of_title(kind: FailureKind, title: str) -> str | None:
+    return family_of(Facts(number=1, is_failure=True, failure_kind=kind), title)
+
+
+@pytest.mark.parametrize("row", SYMPTOMS)
+def test_a_symptom_is_told_by_its_example_and_not_by_another(row: dict[str, Any]) -> None:
+    told = family_of_title(row["kinds"][0], row["hit"])
+    missed = family_of_title(row["kinds"][0], row["miss"])
+
+    assert told is not None
+    assert told.startswith(row["name"])
+    assert missed is None or not missed.startswith(row["name"])
+
+
+@pytest.mark.parametrize(
+    ("title", "kind", "family"),
+    [
+        ("Twice as slow with speculative decoding", "slowdown", "Is slow with speculative decoding"),
+        ("Twice as slow as it was", "slowdown", None),
+        ("Hangs with an FP8 checkpoint", "hang", None),
+        ("[Bug]: LoRA gives garbled output", "wrong_output", "Garbled output"),
+        ("[Bug]: A relative path does not work for a LoRA adapter", "wrong_output", None),
+        ("[Bug]: Tool calls are cut", "wrong_output", None),
+        ("[Bug]: it ends with an illegal memory access", "crash", "Illegal memory access"),
+        ("[Bug]: undefined symbol: _ZN3c10", "exception", "Library built for another one"),
+        ("[Bug]: it does not start", "exception", None),
+    ],
+)
+def test_without_an_error_the_title_tells_the_family_and_is_never_one_itself(
+    title: str, kind: FailureKind, family: str | None
+) -> None:
+    assert family_of_title(kind, title) == family
+
+
+def test_what_is_slow_is_of_its_symptom_though_an_error_stands_beside_it() -> None:
+    error = an_error("CUDA error: an illegal memory access")
+    slow = Facts(number=1, is_failure=True, failure_kind="slowdown", error=error)
+
+    assert family_of(slow, "Slower after the upgrade: regression in 0.9.0") == "Performance regression"
 
 
 def test_families_are_counted_and_found_by_an_error(store: Store) -> None:
@@ -96,16 +144,3 @@ def test_families_are_counted_and_found_by_an_error(store: Store) -> None:
 
     assert (page.items[0].text, page.items[0].reports) == ("GPU out of memory", 2)
     assert (page.reports, page.failures) == (3, 3)
-
-
-@pytest.mark.parametrize(
-    ("title", "kind", "family"),
-    [
-        ("[Bug]: LoRA gives garbled output", "wrong_output", "Gives wrong output with LoRA"),
-        ("[Bug]: A relative path does not work for a LoRA adapter", "wrong_output", None),
-    ],
-)
-def test_a_symptom_is_a_family_where_the_title_states_it(
-    title: str, kind: FailureKind, family: str | None
-) -> None:
-    assert family_of(Facts(number=1, is_failure=True, failure_kind=kind), title) == family
