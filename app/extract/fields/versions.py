@@ -163,7 +163,8 @@ def _choose(
         if key == "vllm" and where in _WEIGHED:
             chosen = _failing(document, candidates) or (None if where in _ALL_MAY_WORK else chosen)
         if chosen is not None:
-            yield where, chosen
+            same = [item for item in candidates if is_same(item.value, chosen.value)]
+            yield where, max([chosen, *same], key=lambda item: len(item.value))
             return
 
 
@@ -216,14 +217,14 @@ def _clause(document: Document, item: FoundValue) -> str:
     text = document.sources[source]
     start, end = max(0, first - 80), min(len(text), last + 80)
     before, after = text[start:first], text[last:end]
-    for sign in (",", ";", ". ", "(", "\n", ":", " but ", " while ", " and "):
+    for sign in (",", ";", ". ", "(", "\n", "##", ":", " but ", " while ", " and "):
         before = before.rsplit(sign, 1)[-1]
         after = after.split(sign, 1)[0]
     clause = f"{before} {after}"
     if any(char.isalpha() for char in clause.replace("v", "", 1)):
         return clause
-    start = max(start, *(text.rfind(sign, start, first) for sign in ("\n", ". ", ";")))
-    return text[start:end].split("\n\n", 1)[0]
+    start = max(start, *(text.rfind(sign, start, first) for sign in ("\n", ". ", ";", "##")))
+    return text[start:end].lstrip("#").split("\n\n", 1)[0].split("##", 1)[0]
 
 
 def _all_versions(document: Document, environment: Environment) -> Iterator[tuple[str, str, FoundValue]]:
@@ -342,7 +343,7 @@ def _hits(rule: Rule, source: str, offset: int, text: str) -> Iterator[FoundValu
         if group is None:
             continue
         start = match.start(group)
-        value = match.group(group).rstrip(".")
+        value = match.group(group).rstrip(".+")
         if value.startswith(_NO_VERSIONS) or _is_only_mentioned(rule, text, match, start + len(value)):
             continue
         yield FoundValue(

@@ -83,6 +83,10 @@ def test_a_dump_gives_all_of_them() -> None:
         ("v0.14.1 and v0.19.0 are fast; v0.21.0, v0.26.0 and v0.27.1 are slow.", "", "0.27.1"),
         ("vLLM Version: 0.6.1.post2@COMMIT_HASH_PLACEHOLDER\nOS: x\n" + DUMP, "", "0.6.1.post2"),
         ("We built it from commit `46f01a50a`.", "", "46f01a50a"),
+        ("```\nCollecting vllm\n  Using cached vllm-0.1.2.tar.gz (93 kB)\n```", "", "0.1.2"),
+        ("### Environment vLLM 0.10.0 ### Bug Launch success, then it fails.", "", "0.10.0"),
+        ("v0.5.4\n\nThe server gives correct text without tools.", "", "0.5.4"),
+        ("We run vllm 0.11 here. It is vllm 0.11.0.", "", "0.11.0"),
         ("reinstalled vllm with commit " + "d0a7a2769d" * 4, "", "d0a7a2769d" * 4),
     ],
 )
