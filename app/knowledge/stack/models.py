@@ -16,6 +16,7 @@ _GENERATION = re.compile(r"(?i)(?<![\d.])(\d{1,2}(?:\.\d{1,2})?)(?![\d.]|b\b|bit
 _MONTH = re.compile(r"-(2[3-9](?:0[1-9]|1[0-2]))(?!\d)")
 _SIZE = re.compile(r"(?i)\d+(?:\.\d+)?B\b")
 _EXPERTS = re.compile(r"(?i)\bA\d+(?:\.\d)?B\b")
+_DENSE = re.compile(r"(?i)\bdense\b")
 _WEIGHTS = pattern(r"(?i)nvfp4|mxfp4|fp4|fp8|w\d+a\d+|awq|gptq|int[48]|gguf|bnb|exl\d|autoround")
 _PART = re.compile(
     r"(?<=[A-Za-z\d])(?=(?:Next|VL|Omni|Coder|Moe|Tokenizer|Reasoning|Tool|Config|Processor|Model|For|Attention|MoE)(?![a-z]))"
@@ -155,6 +156,8 @@ def _is_same_model(one: str, other: str, *, any_size: bool = False) -> bool:
     if len(lines) > 1 and not any(line == model_family(one) for line in lines):
         return False
     if _variants(one) != _variants(other):
+        return False
+    if any(_DENSE.search(a) and _EXPERTS.search(b) for a, b in ((one, other), (other, one))):
         return False
     if (
         not any_size

@@ -37,6 +37,8 @@ from app.match.search.agreement import families_named
 
 TEXT_MAX = 40_000
 """Maximum number of code points of a report searched for its run."""
+_UNTOLD_KINDS = frozenset({"exception", "other"})
+"""Kinds that, without an error, do not say what failed."""
 _VERY_CARD_KINDS = frozenset({"oom", "slowdown"})
 """Kinds that depend on the very card, not only on its architecture."""
 _COMPUTATION = pattern(
@@ -279,7 +281,7 @@ def _is_any_failure(case: FailureCase) -> bool:
     """True if the error has many causes, is told by its type alone, or is not told at all."""
     error = case.facts.error
     if error is None:
-        is_told = case.facts.failure_kind != "exception" or case.facts.regression is not None
+        is_told = case.facts.failure_kind not in _UNTOLD_KINDS or case.facts.regression is not None
         return not is_told or _names_many_failures(case.title)
     return _BARE_TYPE.fullmatch(error.line) is not None or _names_many_failures(error.line)
 
