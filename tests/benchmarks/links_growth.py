@@ -43,7 +43,7 @@ from app.store.tables import metadata
 from tests.benchmarks.rewrite import rewrite
 
 REPO = "vllm-project/vllm"
-OFFSET = 1_000_000
+OFFSET = 100_000
 """What is added to the numbers of each further copy of the corpus."""
 NEW_FROM = 900_000_000
 OWN_WAY = frozenset(

@@ -7,9 +7,9 @@ stated fact; if nothing is known, it only says what to watch.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from html import escape
-from itertools import islice
+from itertools import groupby, islice
 from typing import Literal
 
 from markdown_it import MarkdownIt
@@ -56,9 +56,10 @@ from app.knowledge.markdown import render_markdown
 from app.store.derived.facts import find_estimated_dates
 from app.store.derived.weeks import (
     Opened,
+    OpenedDay,
     OpenedSpan,
     nearest_opened,
-    opened_between,
+    opened_days,
     opened_span,
     release_dates,
 )
@@ -266,12 +267,15 @@ def archive(store: Store, repo: str) -> ArchivePage:
     """Return all weeks with issues, newest first; empty if nothing is stored."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        span = opened_span(session, repo_id)
-        if span.first is None or span.last is None:
-            return ArchivePage(repo=repo, weeks=(), undated=span.undated)
-        opened = opened_between(session, repo_id, span.first, span.last + timedelta(seconds=1))
-    weeks = sorted({IsoWeek.of(one.created_at) for one in opened}, reverse=True)
-    return ArchivePage(repo=repo, weeks=count_weeks(opened, weeks), undated=span.undated)
+        undated = opened_span(session, repo_id).undated
+        days = opened_days(session, repo_id)
+    weeks = groupby(reversed(days), key=lambda one: IsoWeek.of(one.day))
+    return ArchivePage(repo=repo, weeks=tuple(_week_count(week, of) for week, of in weeks), undated=undated)
+
+
+def _week_count(week: IsoWeek, days: Iterable[OpenedDay]) -> WeekCount:
+    issues, failures = (sum(counts) for counts in zip(*((d.issues, d.failures) for d in days), strict=True))
+    return WeekCount(week=str(week), issues=issues, failures=failures)
 
 
 def digest_markdown(digest: Digest, *, narrow: bool = False) -> str:

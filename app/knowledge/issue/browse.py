@@ -232,13 +232,14 @@ def browse(
             base = base & known.mask(np.fromiter(scores, dtype=np.int64, count=len(scores)))
         chosen = _filters(known, query)
         sort = query.sort or ("relevance" if scores else "newest")
-        ranked = np.flatnonzero(_intersection(base, chosen.values()))[::-1]
+        matching = _intersection(base, chosen.values())
+        ranked = np.flatnonzero(matching)[::-1]
         if sort == "relevance" and scores:
             ranked = ranked[
                 np.argsort([-scores.get(number, 0.0) for number in ranked.tolist()], kind="stable")
             ]
         elif sort in _COLUMNS:
-            ranked = _sorted_like(ranked, numbers_by(session, repo_id, _COLUMNS[sort]))
+            ranked = _sorted_like(matching, numbers_by(session, repo_id, _COLUMNS[sort]))
         start = _start(ranked, after, sort)
         part: list[int] = ranked[start : start + limit].tolist()
         previous = int(ranked[start - limit - 1]) if start > limit else 0
@@ -309,10 +310,13 @@ def _intersection(base: Mask, masks: Iterable[Mask]) -> Mask:
     return reduce(and_, masks, base)
 
 
-def _sorted_like(numbers: Numbers, order: Numbers) -> Numbers:
-    """Return the numbers in the order of `order`, then those missing from it."""
-    placed = order[np.isin(order, numbers)]
-    return np.concatenate((placed, numbers[~np.isin(numbers, placed)]))
+def _sorted_like(chosen: Mask, order: Numbers) -> Numbers:
+    """Return the chosen issues in the order of `order`, then those missing from it, newest first."""
+    placed = order[order < len(chosen)]
+    placed = placed[chosen[placed]]
+    rest = chosen.copy()
+    rest[placed] = False
+    return np.concatenate((placed, np.flatnonzero(rest)[::-1]))
 
 
 def _start(ranked: Numbers, after: int | None, sort: Sort) -> int:

@@ -28,14 +28,14 @@ def numbers_by_state(session: Session, repo_id: int, *, since: datetime | None =
     """Return issue numbers by state; with `since`, only issues opened at or after it."""
     later = "" if since is None else "AND created_at >= :since"
     bound: dict[str, Any] = {} if since is None else {"since": since}
-    numbers = joined(session, "DISTINCT number")
+    numbers = joined(session, "number")
     query = f"SELECT state, {numbers} FROM issue WHERE {_LISTED} {later} GROUP BY state"
     return {state: parse_joined(text) for state, text in sql_rows(session, query, repo_id=repo_id, **bound)}
 
 
 def numbers_updated(session: Session, repo_id: int, since: datetime) -> Numbers:
     """Return the issues updated at or after a time."""
-    query = f"SELECT {joined(session, 'DISTINCT number')} FROM issue WHERE {_LISTED} AND updated_at >= :since"
+    query = f"SELECT {joined(session, 'number')} FROM issue WHERE {_LISTED} AND updated_at >= :since"
     return parse_joined(sql_rows(session, query, repo_id=repo_id, since=since)[0][0])
 
 
@@ -48,7 +48,7 @@ def numbers_by(session: Session, repo_id: int, column: OrderColumn) -> Numbers:
 
 def numbers_labelled(session: Session, repo_id: int, label: str) -> Numbers:
     """Return the issues with a label, compared case-insensitively."""
-    numbers = joined(session, "DISTINCT number")
+    numbers = joined(session, "number")
     query = f"SELECT CAST(labels AS text), {numbers} FROM issue WHERE {_LISTED} GROUP BY 1"
     wanted = label.casefold()
     rows = sql_rows(session, query, repo_id=repo_id)

@@ -3,12 +3,12 @@
 Pull requests and issues gone from GitHub are left out. All spans are half-open: the end is excluded.
 """
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.store.engine.connect import sql_rows
+from app.store.engine.connect import day_of, sql_rows
 
 # There are no other states; naming them makes the index covering, so rows with whole texts are not read.
 LISTED = """
@@ -31,6 +31,14 @@ class Opened(NamedTuple):
     @property
     def is_failure(self) -> bool:
         return self.kind != NO_FAILURE
+
+
+class OpenedDay(NamedTuple):
+    """How many issues were opened on a day, and how many of them report a failure."""
+
+    day: date
+    issues: int
+    failures: int
 
 
 class OpenedSpan(NamedTuple):
@@ -65,6 +73,18 @@ def opened_between(session: Session, repo_id: int, start: datetime, end: datetim
     """  # sorted below: for ORDER BY, SQLite would read all issues of the repository
     rows = sql_rows(session, query, times=("created_at",), repo_id=repo_id, start=start, end=end)
     return sorted(map(Opened._make, rows))
+
+
+def opened_days(session: Session, repo_id: int) -> list[OpenedDay]:
+    """Return how many issues and failures were opened on each day (UTC), oldest first."""
+    query = f"""
+        SELECT {day_of(session, "i.created_at")} AS day, count(*),
+        count(*) FILTER (WHERE r.failure_kind <> '{NO_FAILURE}') FROM issue i
+        LEFT JOIN reading r ON r.repo_id = i.repo_id AND r.number = i.number
+        WHERE {LISTED} AND i.created_at IS NOT NULL GROUP BY day ORDER BY day
+    """
+    rows = sql_rows(session, query, repo_id=repo_id)
+    return [OpenedDay(date.fromisoformat(day), issues, failures) for day, issues, failures in rows]
 
 
 def opened_span(session: Session, repo_id: int) -> OpenedSpan:

@@ -312,6 +312,12 @@ def joined(session: Session, column: str) -> str:
     return f"group_concat({column})" if is_file else f"string_agg({column}::text, ',')"
 
 
+def day_of(session: Session, column: str) -> str:
+    """Return the SQL expression for the UTC day of a time, as text: `2026-04-01`."""
+    is_file = is_sqlite(session.connection())
+    return f"substr({column}, 1, 10)" if is_file else f"to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
+
+
 def parse_joined(numbers: str | None) -> npt.NDArray[np.int64]:
     """Parse the text that `joined` selects; it is None for no rows."""
     return np.fromstring(numbers or "", dtype=np.int64, sep=",")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
@@ -11,10 +11,12 @@ from app.store.derived.links import save_links
 from app.store.derived.readings import Reading, save_readings
 from app.store.derived.weeks import (
     Opened,
+    OpenedDay,
     OpenedSpan,
     maybe_fixed_between,
     nearest_opened,
     opened_between,
+    opened_days,
     opened_span,
     release_dates,
     remedies_between,
@@ -104,6 +106,19 @@ def test_what_was_not_read_reports_no_failure(store: Store, repo_id: int) -> Non
             True,
             False,
             False,
+        ]
+
+
+def test_days_are_counted_in_utc_with_their_failures(store: Store, repo_id: int) -> None:
+    night = datetime(2026, 11, 9, 23, 30, tzinfo=UTC)
+    with store.unit_of_work() as session:
+        times = (night, night + timedelta(hours=1), night + timedelta(hours=2), None)
+        save_issues(session, repo_id, [an_issue(n, created_at=at) for n, at in enumerate(times, 1)])
+        save_readings(session, repo_id, [failing(1), failing(3)], rules_version="t")
+    with store.reading() as session:
+        assert opened_days(session, repo_id) == [
+            OpenedDay(date(2026, 11, 9), 1, 1),
+            OpenedDay(date(2026, 11, 10), 2, 1),
         ]
 
 
