@@ -45,7 +45,7 @@ def check_possible(
     except ValueError as error:
         raise UnknownVersionError(f"{name}: {version[:40]} {error}.") from None
     releases = tags_of(session, repo_id)
-    tags = releases or often_stated(session, repo_id, REPORTED, REPORTS_MIN)
+    tags = releases or known_releases(session, repo_id)
     asked, newest = ordered(version), max(_ordered(tags), default=None)
     if asked is None or newest is None or can_be(version, tags):
         return
@@ -60,6 +60,11 @@ def check_possible(
         f"{name}: {version[:40]} is no known release of vLLM; the nearest is {nearest(version, tags)}, "
         f"the newest {newest}."
     )
+
+
+def known_releases(session: Session, repo_id: int) -> set[str]:
+    """Return the stored releases, or where there are none the versions that many issues are reported on."""
+    return tags_of(session, repo_id) or often_stated(session, repo_id, REPORTED, REPORTS_MIN)
 
 
 def can_be(version: str, releases: Iterable[str]) -> bool:

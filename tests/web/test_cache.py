@@ -24,7 +24,7 @@ from app.knowledge.issue.browse import IssueQuery, browse
 from app.knowledge.stack.cases import affects_clusters, affects_issues
 from app.knowledge.stack.stack import Stack
 from app.knowledge.stack.upgrade import affecting, compare_versions
-from app.knowledge.version.regressions import known_issues, regression_versions, regressions, release_heat
+from app.knowledge.version.regressions import known_issues, regressions, release_heat
 from app.store.session import Store, open_store
 from app.web.deps import CONTENT, AnswerCache
 from tests.served import starter_settings
@@ -36,7 +36,6 @@ KEPT: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...] = (
     (home, (REPO,)),
     (browse, (REPO, IssueQuery())),
     (regressions, (REPO,)),
-    (regression_versions, (REPO,)),
     (known_issues, (REPO, "0.10.0")),
     (clusters, (REPO,)),
     (view_cluster, (REPO,)),

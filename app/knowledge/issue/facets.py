@@ -215,4 +215,8 @@ def _union(parts: Iterable[Numbers]) -> Numbers:
     held = list(parts)
     if len(held) == 1:
         return held[0]
-    return np.unique(np.concatenate(held)) if held else NONE
+    if not held:
+        return NONE
+    ascending = np.sort(np.concatenate(held), kind="stable")  # of sorted parts: faster than np.unique
+    is_new: Mask = np.append(True, ascending[1:] != ascending[:-1])
+    return ascending[is_new]

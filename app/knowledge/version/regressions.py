@@ -4,9 +4,11 @@ A known issue fails in the version according to the reporter's environment or it
 an earlier version and is open. A duplicate is not listed if its original is.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from typing import Literal
 
+import numpy as np
 from pydantic import Field
 from sqlalchemy.orm import Session
 
@@ -14,7 +16,8 @@ from app.extract.facts import Frozen, Regression
 from app.extract.redact import mask_secrets
 from app.extract.versions import Version, is_before, is_same, last_failing, ordered, plain_version
 from app.knowledge.fix.state import is_vllm
-from app.knowledge.possible_versions import REPORTED, check_possible
+from app.knowledge.issue.facets import IssueFacets
+from app.knowledge.possible_versions import REPORTED, can_be, check_possible, known_releases
 from app.knowledge.version.issues import (
     ListedFailure,
     VersionIssue,
@@ -22,9 +25,10 @@ from app.knowledge.version.issues import (
     load_failures,
     load_words,
 )
-from app.store.derived.cluster_queries import versions_by_gpu
 from app.store.derived.facts import (
     REGRESSION_FIELDS,
+    Numbers,
+    StatedRange,
     numbers_by_value,
     stated_regressions,
 )
@@ -73,18 +77,21 @@ class KnownPage(Frozen):
     closed: int = Field(description="number of further failures, closed without a known fix")
 
 
-class RegressionPage(Frozen):
-    version: str | None
-    is_ordered: bool
-    items: tuple[RegressionItem, ...]
-    total: int
-
-
 class VersionCount(Frozen):
     """Number of issues that state a version as the first bad one."""
 
     version: str
     regressions: int
+
+
+class RegressionPage(Frozen):
+    version: str | None
+    is_ordered: bool
+    items: tuple[RegressionItem, ...]
+    total: int
+    versions: tuple[VersionCount, ...] = Field(
+        (), description="without `version`: the stated first bad versions, newest first"
+    )
 
 
 _RANK: dict[Place, int] = {"began": 0, "may_have_begun": 1, "failing": 2, "since": 3, "fixed": 4, "told": 0}
@@ -127,15 +134,18 @@ def regressions(
             for one in part
         )
     plain = plain_version(version) if version else None
-    return RegressionPage(version=plain, is_ordered=ordered(version) is not None, items=items, total=total)
+    return RegressionPage(
+        version=plain,
+        is_ordered=ordered(version) is not None,
+        items=items,
+        total=total,
+        versions=() if version else _first_bad(stated.values()),
+    )
 
 
-def regression_versions(store: Store, repo: str) -> tuple[VersionCount, ...]:
+def _first_bad(stated: Iterable[StatedRange]) -> tuple[VersionCount, ...]:
     """Count the stated first bad versions, newest first; versions that cannot be ordered last."""
-    with store.reading() as session:
-        repo_id = find_repository(session, repo)
-        stated = stated_regressions(session, repo_id)
-    first_bad = [one.span.first_failing for one in stated.values() if one.span.first_failing]
+    first_bad = [one.span.first_failing for one in stated if one.span.first_failing]
     known = Counter(version for text in first_bad if (version := ordered(text)) is not None)
     apart = Counter(plain_version(text) for text in first_bad if ordered(text) is None)
     names = {version: str(version) for version in known}
@@ -148,7 +158,7 @@ def regression_versions(store: Store, repo: str) -> tuple[VersionCount, ...]:
 
 
 class HeatMap(Frozen):
-    """Failures by release and GPU: rows are releases, newest first; columns the most common GPUs."""
+    """Issues by release and GPU: rows are releases, newest first; columns the most common GPUs."""
 
     gpus: tuple[str, ...]
     rows: tuple[tuple[str, tuple[int, ...]], ...]
@@ -158,24 +168,22 @@ HEAT_RELEASES, HEAT_GPUS = 14, 10
 
 
 def release_heat(store: Store, repo: str) -> HeatMap:
-    """Count failures that name both a release and a GPU, for the newest releases and most common GPUs."""
+    """Count the issues of the newest releases on their most common GPUs; each count is that of a list."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        counted = versions_by_gpu(session, repo_id)
-    cells: Counter[tuple[Version, str]] = Counter()
-    for text, gpu, count in counted:
-        version = ordered(text)
-        if version is not None and not version.is_prerelease:
-            cells[version, mask_secrets(gpu)] += count
-    totals: Counter[str] = Counter()
-    for (_, gpu), count in cells.items():
-        totals[gpu] += count
-    gpus = [gpu for gpu, _ in totals.most_common(HEAT_GPUS)]
-    releases = sorted({version for version, _ in cells if len(version.release) > 2}, reverse=True)
-    rows = tuple(
-        (str(version), tuple(cells[version, gpu] for gpu in gpus)) for version in releases[:HEAT_RELEASES]
-    )
-    return HeatMap(gpus=tuple(gpus), rows=rows)
+        facets, known = IssueFacets(session, repo_id), known_releases(session, repo_id)
+        reported: dict[Version, list[Numbers]] = defaultdict(list)  # 0.22 and 0.22.0 are equal
+        for text, numbers in facets.groups("vllm_version").items():
+            version = ordered(text)
+            if version and not version.is_prerelease and can_be(text, known):
+                reported[version].append(numbers)
+        newest = sorted(reported, reverse=True)[:HEAT_RELEASES]
+        masks = [(str(v) if len(v.release) > 2 else f"{v}.0", facets.mask(*reported[v])) for v in newest]
+        among = facets.mask(*(numbers for version in newest for numbers in reported[version]))
+        gpus = [gpu for _, gpu in facets.counts("gpu", among)[:HEAT_GPUS]]
+        columns = [facets.mask(facets.groups("gpu")[gpu]) for gpu in gpus]
+        rows = [(name, tuple(int(np.count_nonzero(mask & one)) for one in columns)) for name, mask in masks]
+    return HeatMap(gpus=tuple(map(mask_secrets, gpus)), rows=tuple(rows))
 
 
 def place_of(span: Regression, version: str | None) -> Place | None:

@@ -185,17 +185,6 @@ def reports_beside(session: Session, repo_id: int, numbers: Sequence[int]) -> li
     return sql_rows(session, query, times=("at",), repo_id=repo_id, numbers=list(numbers))
 
 
-def versions_by_gpu(session: Session, repo_id: int) -> list[tuple[str, str, int]]:
-    """Return (vLLM version, accelerator, failure count) over all failures of a repository."""
-    query = """
-        SELECT v.value, g.value, count(DISTINCT m.number) FROM cluster_member m
-        JOIN fact v ON v.repo_id = m.repo_id AND v.number = m.number AND v.field = 'versions.vllm'
-        JOIN fact g ON g.repo_id = m.repo_id AND g.number = m.number AND g.field = 'gpus'
-        WHERE m.repo_id = :repo_id GROUP BY v.value, g.value
-    """
-    return sql_rows(session, query, repo_id=repo_id)
-
-
 def hardware_by_cluster(session: Session, repo_id: int) -> list[tuple[str, int, str]]:
     """(cluster, issue, canonical name) of every accelerator that a report of a failure names."""
     query = """

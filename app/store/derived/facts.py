@@ -159,7 +159,7 @@ def stated_regressions(session: Session, repo_id: int) -> dict[int, StatedRange]
         JOIN issue ON issue.repo_id = reading.repo_id AND issue.number = reading.number
         WHERE reading.repo_id = :repo_id AND is_pull_request = false AND gone_at IS NULL
         AND reading.number IN (SELECT number FROM fact WHERE field IN :fields)
-        AND CAST(facts ->> 'is_failure' AS text) IN ('1', 'true')
+        AND reading.failure_kind <> 'none'
     """
     return {
         number: StatedRange(Regression.model_validate_json(value), state == "open")

@@ -21,7 +21,6 @@ from app.knowledge.version.regressions import (
     RegressionItem,
     RegressionPage,
     known_issues,
-    regression_versions,
     regressions,
     release_heat,
 )
@@ -141,7 +140,6 @@ def regressions_page(
     known = None
     if version:
         known = context.cached(known_issues, version, closed=bool(closed), limit=PAGE_KNOWN)
-    counts = () if version else context.cached(regression_versions)
     listed = (*page.items, *(known.items if known else ()))
     return context.render(
         "regressions.html",
@@ -155,8 +153,8 @@ def regressions_page(
         parts=_sections(page, known),
         heat=None if version else context.cached(release_heat),
         counts={"reported": known.reported, "began": known.began} if known else {},
-        releases=[count for count in counts if _is_release(count.version)][:VERSIONS_LISTED],
-        builds=[count for count in counts if not _is_release(count.version)][:VERSIONS_LISTED],
+        releases=[count for count in page.versions if _is_release(count.version)][:VERSIONS_LISTED],
+        builds=[count for count in page.versions if not _is_release(count.version)][:VERSIONS_LISTED],
     )
 
 

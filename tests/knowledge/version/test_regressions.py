@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from app.extract.facts import Evidence, Facts, Regression, Workaround
+from app.knowledge.issue.browse import IssueQuery, browse
 from app.knowledge.version.regressions import (
     basis_of,
     known_issues,
     place_of,
-    regression_versions,
     regressions,
+    release_heat,
 )
 from app.store.derived.readings import Reading, save_readings
 from app.store.github.issues import add_repository, save_comments, save_issues
@@ -268,7 +269,7 @@ def test_a_page_goes_on_where_the_one_before_ended(store: Store) -> None:
 def test_of_a_repository_that_is_not_stored_nothing_is_known(store: Store) -> None:
     assert known_issues(store, "no/where", "0.9.1").total == 0
     assert regressions(store, "no/where", "0.9.1").total == 0
-    assert regression_versions(store, "no/where") == ()
+    assert regressions(store, "no/where").versions == ()
 
 
 # ---- regressions
@@ -313,11 +314,26 @@ def test_versions_are_counted_newest_first_and_commits_apart(store: Store) -> No
     spans = ["0.9.2", "0.10", "v0.10.0", "main"]
     put(store, *(told(n, span=Regression(first_failing=text)) for n, text in enumerate(spans, 1)))
 
-    assert [(item.version, item.regressions) for item in regression_versions(store, REPO)] == [
+    assert [(item.version, item.regressions) for item in regressions(store, REPO).versions] == [
         ("0.10.0", 2),
         ("0.9.2", 1),
         ("main", 1),
     ]
+
+
+def test_each_count_of_the_heat_map_is_that_of_the_list_it_leads_to(store: Store) -> None:
+    versions = [("0.10.0", "H100"), ("0.10", "NVIDIA H100 80GB HBM3"), ("0.9.2", "B200"), ("99.1.0", "B200")]
+    read = [(report(n), facts_of(n, version=text, gpu=gpu)) for n, (text, gpu) in enumerate(versions, 1)]
+    repo_id = put_read(store, *read)
+    with store.unit_of_work() as session:
+        save_releases(session, repo_id, [a_release("v0.9.2"), a_release("v0.10.0")])
+
+    heat = release_heat(store, REPO)
+
+    assert heat.rows == (("0.10.0", (2, 0)), ("0.9.2", (0, 1)))
+    for version, counts in heat.rows:
+        for gpu, count in zip(heat.gpus, counts, strict=True):
+            assert browse(store, REPO, IssueQuery(gpu=gpu, vllm_version=version)).total == count
 
 
 def test_every_other_report_of_the_failure_weighs_as_a_duplicate_does(store: Store) -> None:
