@@ -80,6 +80,9 @@ def _by_reports(version: str, case: FailureCase, mended: str | None) -> Iterator
     reported = ordered(stated)
     if reported is None or (span is not None and is_same(span.last_working, stated)):
         yield Standing("unknown", "the report names no release")
+    is_patch = not reported.is_prerelease and line_of(version) == line_of(stated)
+    if is_before(version, stated) and span is None and is_patch:
+        yield Standing("yes", f"it is reported on {reported}, of the same minor version")
     if is_before(version, stated):
         yield Standing("unknown", f"it is reported on {reported}; whether {version} has it is not known")
     if is_same(stated, version):
@@ -117,10 +120,12 @@ def line_of(version: str | None) -> Line | None:
 
 def _persists(case: FailureCase, start: str | None, version: str) -> bool:
     """True if an unresolved failure of an earlier version is assumed to persist in this one."""
+    if not _is_in_reach(start, version, OPEN_MINORS):
+        return False
     if _is_stale(case):
         last = case.unresolved_until
         return last is not None and not is_before(last, version)
-    return case.state == "open" and _is_in_reach(start, version, OPEN_MINORS)
+    return case.state == "open"
 
 
 def _is_stale(case: FailureCase) -> bool:

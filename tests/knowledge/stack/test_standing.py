@@ -22,6 +22,8 @@ from tests.knowledge.stack.conftest import FIXED, SPAN, case
         ("0.26.0", case(), "unknown"),
         ("0.30.0", case(), "unknown"),
         ("0.20.0", case(), "unknown"),
+        ("0.21.0", case(version="0.21.1"), "yes"),
+        ("0.21.0", case(version="0.21.1rc1.dev46"), "unknown"),
         ("0.21.0", case(state="closed"), "yes"),
         ("0.22.0", case(state="closed"), "unknown"),
         ("0.22.0", case(labels=("stale",)), "unknown"),
@@ -87,6 +89,7 @@ def test_what_a_robot_closed_is_in_the_versions_that_came_before_it_did() -> Non
     assert standing("0.23.0", given).answer == "yes"
     assert standing("0.24.0", given).answer == "unknown"
     assert standing("0.23.0", replace(given, unresolved_until=None)).answer == "unknown"
+    assert standing("0.27.0", replace(given, unresolved_until="0.27.0")).answer == "unknown"
     error = case(state="closed", labels=("stale",), unresolved_until="0.23.0")
     assert standing("0.23.0", error).answer == "unknown"
 
