@@ -80,9 +80,6 @@ def _by_reports(version: str, case: FailureCase, mended: str | None) -> Iterator
     reported = ordered(stated)
     if reported is None or (span is not None and is_same(span.last_working, stated)):
         yield Standing("unknown", "the report names no release")
-    is_patch = not reported.is_prerelease and line_of(version) == line_of(stated)
-    if is_before(version, stated) and span is None and is_patch:
-        yield Standing("yes", f"it is reported on {reported}, of the same minor version")
     if is_before(version, stated):
         yield Standing("unknown", f"it is reported on {reported}; whether {version} has it is not known")
     if is_same(stated, version):
@@ -110,6 +107,14 @@ def _reported(case: FailureCase) -> str | None:
     stated, span = case.facts.versions.get("vllm"), case.facts.regression
     first = span.first_failing if span else None
     return first if is_before(stated, first) else stated
+
+
+def is_on_patch_of(case: FailureCase, version: str) -> bool:
+    """True if a failure is reported on a later patch release of this one's minor version, without a range."""
+    reported = ordered(_reported(case))
+    if reported is None or reported.is_prerelease or case.facts.regression is not None:
+        return False
+    return line_of(str(reported)) == line_of(version) and is_before(version, str(reported))
 
 
 def line_of(version: str | None) -> Line | None:

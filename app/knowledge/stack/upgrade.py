@@ -28,7 +28,7 @@ from app.knowledge.remedies import Remedy, remedies_of
 from app.knowledge.stack.failures import Failures, KnownFailure, load_failures
 from app.knowledge.stack.relation import features_of_case, generation_of, is_of_software
 from app.knowledge.stack.stack import Stack
-from app.knowledge.stack.standing import line_of
+from app.knowledge.stack.standing import is_on_patch_of, line_of
 from app.match.search.agreement import model_family
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.weeks import release_dates
@@ -242,7 +242,7 @@ def _list_of(item: KnownFailure, one: str, other: str) -> str | None:
     if after == "yes":
         if before != "no" and item.relation and _keeps_from_starting(item):
             return "unsure"
-        if before == "yes":
+        if before == "yes" or is_on_patch_of(item.stored.case, one):
             return "still_open"
         return "breaks" if before == "no" or _is_after(item, one) else None
     if before == "yes" and after == "no":
