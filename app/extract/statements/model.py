@@ -232,7 +232,8 @@ def _as_mention(token: Token, mentions: Sequence[Mention]) -> Token:
     if token.kind in ("PIN", ".") or "/blob/" in token.text:
         return token
     sorts = (one.sort for one in mentions if token.start < one.end and one.start < token.end)
-    return replace(token, kind=next((_KIND_OF_SORT[sort] for sort in sorts), token.kind))
+    sort = next(sorts, None)
+    return token if sort is None else replace(token, kind=_KIND_OF_SORT[sort])
 
 
 def decide_roles(mentions: Sequence[LocatedMention]) -> list[tuple[str, float]]:

