@@ -98,9 +98,9 @@ def is_readable(sentence: Sentence) -> bool:
     """True if a sentence may report an outcome: it has a cue and is neither a tick box nor a command."""
     if sentence.text.startswith(_BOXES) or sentence.low.count(" --") > MAX_FLAGS:
         return False
-    if grammar("command").search(sentence.text) and not is_commented(sentence.text):
+    if not SUCCESS.search(sentence.text) and not may_deny(sentence.text):
         return False
-    return bool(SUCCESS.search(sentence.text)) or may_deny(sentence.text)
+    return not grammar("command").search(sentence.text) or is_commented(sentence.text)
 
 
 def candidates_of(sentence: Sentence, previous: Sentence | None = None) -> Iterator[CandidateRemedy]:
