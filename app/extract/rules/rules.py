@@ -18,15 +18,23 @@ from app.extract.rules.patterns import pattern, pattern_set
 
 
 class RuleSet:
-    """Some rules of a list, in its order."""
+    r"""Some rules of a list, in its order.
+
+    A rule marked `apart` is searched by itself: repetitions such as `[^\n]{0,60}` would multiply the states
+    of the automaton that the others share.
+    """
 
     def __init__(self, rules: Sequence[Rule], sources: Sequence[str]) -> None:
         self.rules = tuple(rules)
-        self._set = pattern_set(sources)
+        self._apart = [at for at, rule in enumerate(rules) if rule.extra.get("apart")]
+        self._together = [at for at, rule in enumerate(rules) if not rule.extra.get("apart")]
+        self._set = pattern_set([sources[at] for at in self._together])
 
     def meeting(self, text: str) -> list[Rule]:
         """Return the rules that match anywhere in the text, in the order of their list."""
-        return [self.rules[at] for at in sorted(self._set.Match(text) or ())]
+        found = [self._together[at] for at in self._set.Match(text) or ()]
+        found += [at for at in self._apart if self.rules[at].pattern.search(text)]
+        return [self.rules[at] for at in sorted(found)]
 
 
 @lru_cache(maxsize=64)
