@@ -70,6 +70,9 @@ _TRAILER_STARTS = (
     "During handling",
     "raise ",
 )
+_NCCL_RULES = frozenset({"native.nccl_cuda_failure", "native.nccl_warning"})
+"""What NCCL itself says of an error that its caller only sees as unhandled."""
+_UNHANDLED = ("unhandled cuda error", "unhandled system error")
 
 
 def as_cause(record: ErrorRecord) -> ErrorRecord:
@@ -143,13 +146,15 @@ def borrow_message(causes: list[ErrorRecord]) -> list[ErrorRecord]:
 
 
 def resolve_nccl_error(causes: list[ErrorRecord]) -> list[ErrorRecord]:
-    """Replace NCCL's "unhandled cuda error" by the CUDA error itself, at the frame that called NCCL."""
-    if causes and causes[0].rule == "native.nccl_cuda_failure":
+    """Replace NCCL's "unhandled … error" by the error that it hides, at the frame that called NCCL."""
+    if causes and causes[0].rule in _NCCL_RULES:
         caller = next((c for c in causes[1:] if c.frames and "nccl" in c.frames[-1].path), None)
         return [with_frames_of(causes[0], caller), *causes[1:]] if caller else causes
-    if not causes or "unhandled cuda error" not in causes[0].message:
+    is_unhandled = causes and any(words in causes[0].message for words in _UNHANDLED)
+    if not is_unhandled:
         return causes
-    fault = next((c for c in causes[1:] if c.type == "CUDA error" and c.message), None)
+    hidden = (c for c in causes[1:] if c.message and (c.rule in _NCCL_RULES or c.type == "CUDA error"))
+    fault = next(hidden, None)
     return [with_frames_of(fault, causes[0]), *(c for c in causes if c is not fault)] if fault else causes
 
 

@@ -286,6 +286,17 @@ def test_nccl_s_words_are_the_cause_where_it_has_no_better() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "words", ["box:27:27 [0] misc/shmutils.cc:113 NCCL WARN {}\n{}", "{1}Last error:\n{0}\n"]
+)
+def test_what_nccl_says_is_behind_its_unhandled_system_error(words: str) -> None:
+    message = "Error while creating shared memory segment /dev/shm/nccl-v2jS20 (size 9637888)"
+    last = "RuntimeError: NCCL error: unhandled system error (run with NCCL_DEBUG=INFO for details)"
+    log = words.format(message, a_traceback(last, "vllm/distributed/pynccl.py:init"))
+
+    assert cause(log) == ("NCCL error", message, "pynccl.py:init")
+
+
 def test_the_cuda_failure_that_nccl_names_is_behind_its_unhandled_error() -> None:
     log = "node1:88:91 [5] include/alloc.h:388 NCCL WARN Cuda failure 700 'an illegal memory access was encountered'\n"
     log += prefixed(
