@@ -35,6 +35,7 @@ class FailureKind:
     """A row of `failure_kinds.toml` with compiled patterns.
 
     `is_own`: the operator or client can correct it. `is_topic`: its error messages vary in shape.
+    `is_titled`: a title that matches `error` is of this kind where no error is known.
     `parts`: subkinds, as (name, pattern); a group of the pattern is what the family is of.
     """
 
