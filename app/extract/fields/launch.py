@@ -157,13 +157,15 @@ def _from_arguments(log: str, vllm_version: str | None) -> Launch | None:
     if arguments is None or dump is None:
         return None
     is_all = dump.startswith("Namespace")
-    model = arguments.get("model_tag") or arguments.get("model") or _model_of_engine(log)
+    named = arguments.get("model_tag") or arguments.get("model") or OPEN
+    model = _model_of_engine(log) if named == OPEN else named
     server = _LIST["server"]
     is_server = not arguments.keys().isdisjoint(server["names"]) or any(s in log for s in server["signs"])
     chosen = {
         name: value
         for name, value in arguments.items()
-        if not _is_set_by_program(name, value, arguments) and not (is_all and _is_default(name, value))
+        if not _is_set_by_program(name, value, arguments)
+        and not (is_all and _is_default(name, value, vllm_version))
     }
     if not is_server:
         return _python_launch(model, {k: v for k, v in chosen.items() if k not in _SET_BY_PYTHON})
@@ -254,8 +256,11 @@ def _is_set_by_program(name: str, value: Any, arguments: dict[str, Any]) -> bool
     return name in _INTERNAL or value is None
 
 
-def _is_default(name: str, value: Any) -> bool:
-    return value in ("", [], {}, 0, False) or value in _DEFAULTS.get(name, ())
+def _is_default(name: str, value: Any, version: str | None) -> bool:
+    if value is False and version and name in _LIST["unset_since"]:
+        return is_before(version, _LIST["unset_since"][name])
+    # A list of "" was a list of "*", which Markdown took for emphasis.
+    return value in ("", [], [""], {}, 0, False) or value in _DEFAULTS.get(name, ())
 
 
 def _options(name: str, value: Any, version: str | None) -> Iterator[Piece]:
