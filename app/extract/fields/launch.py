@@ -257,8 +257,8 @@ def _is_set_by_program(name: str, value: Any, arguments: dict[str, Any]) -> bool
 
 
 def _is_default(name: str, value: Any, version: str | None) -> bool:
-    if value is False and version and name in _LIST["unset_since"]:
-        return is_before(version, _LIST["unset_since"][name])
+    if version and name in _LIST["unset_since"] and not is_before(version, _LIST["unset_since"][name]):
+        return False
     # A list of "" was a list of "*", which Markdown took for emphasis.
     return value in ("", [], [""], {}, 0, False) or value in _DEFAULTS.get(name, ())
 
