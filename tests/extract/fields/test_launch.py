@@ -105,14 +105,14 @@ def test_a_model_that_the_arguments_do_not_name_is_that_of_the_engine_or_left_op
     assert found.open_names == ("model",)
 
 
-@pytest.mark.parametrize(("version", "flag"), [("0.6.3", ""), ("0.8.5", " --no-enable-prefix-caching")])
-def test_a_switch_that_is_printed_as_false_was_chosen_where_its_default_is_unset(
-    version: str, flag: str
-) -> None:
+@pytest.mark.parametrize(
+    ("version", "flags"), [("0.6.3", ""), ("0.8.5", " --no-enable-prefix-caching --max-num-seqs 256")]
+)
+def test_what_is_printed_of_an_option_was_chosen_where_its_default_is_unset(version: str, flags: str) -> None:
     more = "enable_prefix_caching=False, allowed_headers=[''], "
     found = line_of(OLD.format(start=SERVE, more=more, end=""), version)
 
-    assert found == "vllm serve acme/Llama-9B " + RUN.format("--trust-remote-code ") + flag
+    assert found == "vllm serve acme/Llama-9B " + RUN.format("--trust-remote-code ") + flags
 
 
 def test_a_type_of_torch_is_passed_by_its_name() -> None:
