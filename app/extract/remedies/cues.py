@@ -52,8 +52,13 @@ def _any_of(rules: Iterable[Rule]) -> str:
     return "|".join(f"(?:{rule.pattern.pattern})" for rule in rules)
 
 
-SUCCESS = pattern(_any_of(load_rules("helped")))
+_SUCCESS = pattern(_any_of(load_rules("helped")))
 """Success cues; a sentence without one states no success."""
+_SUCCESSES = (
+    pattern(_any_of([rule for rule in load_rules("helped") if not rule.extra.get("apart")])),
+    *(rule.pattern for rule in load_rules("helped") if rule.extra.get("apart")),
+)
+"""The same in parts, which are searched faster than the whole."""
 _FAILURE = pattern(_any_of(rules_of("cue")), ignore_case=True)
 
 
@@ -88,7 +93,7 @@ def is_hypothetical(sentence: Sentence, clause: Clause) -> bool:
     plain = _ASIDE.sub(" ", clause.low)
     if sentence.low.rstrip(" *`)").endswith(_QUESTION) or _GUESS.search(plain):
         return True
-    ends = [match.end() for match in SUCCESS.finditer(clause.text)]
+    ends = [match.end() for match in _SUCCESS.finditer(clause.text)]
     stop = clause.low.find(", ", max(ends)) if ends else -1
     return bool(ends) and bool(_HEDGE.search(_ASIDE.sub(" ", clause.low[:stop]) if stop >= 0 else plain))
 
@@ -96,6 +101,11 @@ def is_hypothetical(sentence: Sentence, clause: Clause) -> bool:
 def was_tried(part: Sentence | Clause) -> bool:
     """True if a sentence or clause reports an attempt."""
     return any(word in part.low for word in _LIST["tried"])
+
+
+def states_success(text: str) -> bool:
+    """True if a text contains any success cue."""
+    return any(cue.search(text) for cue in _SUCCESSES)
 
 
 def may_deny(text: str) -> bool:

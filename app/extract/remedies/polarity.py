@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from app.extract.lists import load
 from app.extract.remedies.changes import clause_of, split_clauses
-from app.extract.remedies.cues import SUCCESS, find_cues
+from app.extract.remedies.cues import find_cues, states_success
 from app.extract.remedies.sentences import RemedyStatement
 from app.extract.remedies.typed import after_unset, is_left_out
 from app.extract.rules.patterns import pattern
@@ -112,5 +112,5 @@ def _tells_only_failure(text: str) -> bool:
     tokens = tokenise(text)
     kinds = {token.kind for token in tokens} - _VAGUE
     is_denied = any(token.low in NEGATIONS - {"without"} for token in tokens)
-    is_good = is_denied or bool(kinds & GOOD) or bool(SUCCESS.search(text))
+    is_good = is_denied or bool(kinds & GOOD) or states_success(text)
     return bool(kinds & BAD) and not is_good and not _COMPARED.search(text)

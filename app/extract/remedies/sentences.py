@@ -25,7 +25,7 @@ from app.extract.remedies.changes import (
     split_clauses,
     trimmed,
 )
-from app.extract.remedies.cues import SUCCESS, find_denial, is_hypothetical, may_deny, was_tried
+from app.extract.remedies.cues import find_denial, is_hypothetical, may_deny, states_success, was_tried
 from app.extract.remedies.score import chance_of, load_weights
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rules
@@ -98,7 +98,7 @@ def is_readable(sentence: Sentence) -> bool:
     """True if a sentence may report an outcome: it has a cue and is neither a tick box nor a command."""
     if sentence.text.startswith(_BOXES) or sentence.low.count(" --") > MAX_FLAGS:
         return False
-    if not SUCCESS.search(sentence.text) and not may_deny(sentence.text):
+    if not may_deny(sentence.text) and not states_success(sentence.text):
         return False
     return not grammar("command").search(sentence.text) or is_commented(sentence.text)
 
