@@ -44,13 +44,13 @@ def check_possible(
         check_version(version)
     except ValueError as error:
         raise UnknownVersionError(f"{name}: {version[:40]} {error}.") from None
-    releases = tags_of(session, repo_id)
-    tags = releases or known_releases(session, repo_id)
+    tags = known_releases(session, repo_id)
     asked, newest = ordered(version), max(_ordered(tags), default=None)
     if asked is None or newest is None or can_be(version, tags):
         return
     wanted = _release(asked)
-    if _release(newest) < wanted and (may_be_newer or (not releases and wanted <= NEWEST_READ)):
+    is_newer = _release(newest) < wanted
+    if is_newer and (may_be_newer or (wanted <= NEWEST_READ and not tags_of(session, repo_id))):
         return
     if wanted <= _release(newest):
         reported = known_values(session, REPORTED)

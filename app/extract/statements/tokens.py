@@ -30,8 +30,8 @@ _TOKEN = re.compile(
     r"|[^\w\s]",
     re.ASCII,
 )
-"""Python's own engine: it is three times as fast for many short matches. No two of the pattern's repetitions
-match the same text, so that a token takes time linear in the text, and there are at most `MAX_TOKENS`."""
+"""Python's own engine: a seventh of RE2's time for so many short matches. Nothing that could fail follows a
+nested repetition, so that none is tried in a second way, and `MAX_TOKENS` bounds the matches."""
 _VERSION = pattern(r"(?i)^v?\d+\.\d+(?:\.\d+)*(?:[.+-]?\w+)*$")
 _COMMIT = pattern(r"^[0-9a-f]{7,40}$")
 _PRECISION = pattern(r"^(?:fp|bf|int|float|bfloat|w|mxfp|nvfp)\d|^(?:v0|v1|fa2|fa3)$")

@@ -4,8 +4,8 @@ A family's key is the first of these that is known:
 1. the kind of failure or its subkind (`failure_kinds.toml`), unless the kind is a `topic`;
 2. the shape of the error message: its first sentence without values;
 3. the error type and the frame that raised it, if the message is uninformative;
-4. without an error: the symptom that the title tells (`symptoms.toml`), then a kind of failure (marked
-   `titled`) that the title names.
+4. without an error: the symptom that the title tells (`symptom_families.toml`), then a kind of failure
+   (marked `titled`) that the title names.
 
 A failure with none of these has no family.
 """
@@ -52,7 +52,7 @@ class FailureKind:
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """A row of `symptoms.toml` with compiled patterns.
+    """A row of `symptom_families.toml` with compiled patterns.
 
     `is_with`: the family is also of a feature, which is none of `without`.
     """
@@ -108,8 +108,8 @@ def failure_rows() -> list[dict[str, Any]]:
 
 
 def symptom_rows() -> list[dict[str, Any]]:
-    """Return the rows of `symptoms.toml`."""
-    return _rows("symptoms.toml", "symptom")
+    """Return the rows of `symptom_families.toml`."""
+    return _rows("symptom_families.toml", "symptom")
 
 
 def _rows(name: str, key: str) -> list[dict[str, Any]]:
@@ -224,18 +224,17 @@ def _family_of_symptom(facts: Facts, title: str) -> str | None:
     for symptom in symptoms():
         found = symptom.title.search(title) if facts.failure_kind in symptom.kinds else None
         if found and not (symptom.excluded and symptom.excluded.search(title)):
-            return _with_feature(symptom, title, found.span()) if symptom.is_with else symptom.name
+            return _with_feature(symptom, title, found.start()) if symptom.is_with else symptom.name
     return None
 
 
-def _with_feature(symptom: Symptom, title: str, place: tuple[int, int]) -> str | None:
+def _with_feature(symptom: Symptom, title: str, start: int) -> str | None:
     """Return the family of a symptom and the first feature that stands near it in the title."""
     for rule in load_rule_set("conditions").meeting(title):
         name = rule.extra.get("name")
         if name is None or name in _ENVIRONMENTS or name in symptom.without:
             continue
-        near = (abs(found.start() - place[0]) for found in rule.pattern.finditer(title))
-        if min(near) <= NEAR_CHARS:
+        if any(abs(found.start() - start) <= NEAR_CHARS for found in rule.pattern.finditer(title)):
             return f"{symptom.name} with {name}"
     return None
 

@@ -274,7 +274,8 @@ def archive(store: Store, repo: str) -> ArchivePage:
 
 
 def _week_count(week: IsoWeek, days: Iterable[OpenedDay]) -> WeekCount:
-    issues, failures = (sum(counts) for counts in zip(*((d.issues, d.failures) for d in days), strict=True))
+    known = list(days)
+    issues, failures = sum(day.issues for day in known), sum(day.failures for day in known)
     return WeekCount(week=str(week), issues=issues, failures=failures)
 
 

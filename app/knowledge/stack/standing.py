@@ -111,10 +111,11 @@ def _reported(case: FailureCase) -> str | None:
 
 def is_on_patch_of(case: FailureCase, version: str) -> bool:
     """True if a failure is reported on a later patch release of this one's minor version, without a range."""
-    reported = ordered(_reported(case))
+    stated = _reported(case)
+    reported = ordered(stated)
     if reported is None or reported.is_prerelease or case.facts.regression is not None:
         return False
-    return line_of(str(reported)) == line_of(version) and is_before(version, str(reported))
+    return line_of(stated) == line_of(version) and is_before(version, stated)
 
 
 def line_of(version: str | None) -> Line | None:
