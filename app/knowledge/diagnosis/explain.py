@@ -52,7 +52,7 @@ NOT_OF_VLLM = "your log is another program's"
 ALIKE_FROM = 0.5
 """Minimum `SequenceMatcher` ratio for comparing two messages word by word."""
 MESSAGE_CHARS, DIFFERENCE_WORDS_MAX, DIFFERENCES_MAX = 400, 3, 2
-_WORD = re.compile(r"\S+")
+_WORD = re.compile(r"\S{3,}")
 _MESSAGE_WORD = re.compile(r"[\w./-]+")
 _IDENTIFIER = re.compile(r"[A-Za-z]\w*_\w*[A-Za-z]")
 """An identifier with an underscore."""
@@ -134,7 +134,7 @@ def _shared_error(reading: LogReading, facts: Facts | None, candidate: Candidate
 def is_informative(text: str) -> bool:
     """True if a text has a word that is no number, stop word or shorter than three letters."""
     words = (match[0].lower() for match in _WORD.finditer(text))  # one by one: a log is long
-    return any(len(word) > 2 and not word.isdigit() and word not in STOP_WORDS for word in words)
+    return any(not word.isdigit() and word not in STOP_WORDS for word in words)
 
 
 def _shared_frames(candidate: Candidate) -> list[str]:
