@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from app.extract.facts import ErrorLine, Frozen
 from app.extract.lists import load
-from app.extract.rules.patterns import pattern
+from app.extract.rules.patterns import PatternSet, pattern
 
 BLOCK = "█"
 
@@ -74,7 +74,7 @@ def mask_part(text: str, start: int, end: int) -> str:
 def _find_secrets(text: str, *, private: bool) -> dict[int, tuple[int, str]]:
     """Return end and kind of each secret by its start: the longest match, the kind of the first rule."""
     known = load_secret_rules()
-    rules = [rule for group in known.lines if group.any_of.search(text) for rule in group.rules]
+    rules = [known.lines[at] for at in known.line_patterns.matching(text)]
     if KEY_BLOCK in text:
         rules += known.whole
     if private:
@@ -126,18 +126,11 @@ class SecretRule:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleGroup:
-    """Rules that are tried only if `any_of`, their alternation, matches."""
-
-    any_of: Any
-    rules: tuple[SecretRule, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class SecretRules:
     """`lines`: single-line secrets; `whole`: key blocks; `private`: names of people and hosts in logs."""
 
-    lines: tuple[RuleGroup, ...]
+    lines: tuple[SecretRule, ...]
+    line_patterns: PatternSet
     whole: tuple[SecretRule, ...]
     private: tuple[SecretRule, ...]
 
@@ -145,17 +138,10 @@ class SecretRules:
 @lru_cache(maxsize=1)
 def load_secret_rules() -> SecretRules:
     rows = load("secrets")["rule"]
-    groups: list[list[dict[str, Any]]] = [[]]
-    for row in rows:
-        if row.get("apart"):
-            groups.append([])
-        if not row.get("private") and not row.get("whole"):
-            groups[-1].append(row)
+    lines = _joined(row for row in rows if not row.get("private") and not row.get("whole"))
     return SecretRules(
-        tuple(
-            RuleGroup(pattern("|".join(_GROUP.sub("?:", row["pattern"]) for row in group)), _joined(group))
-            for group in groups
-        ),
+        lines,
+        PatternSet(rule.pattern.pattern for rule in lines),
         _joined(row for row in rows if row.get("whole")),
         _joined(row for row in rows if row.get("private")),
     )

@@ -240,7 +240,7 @@ class _Check:
         """Reject actions that are dangerous to run, name no flag or variable, or describe no change."""
         if _DANGER.search(action):
             raise _UnprovenError("nothing to type")
-        is_named = bool(_SETTING.search(action) or find_names(action, lower(action)))
+        is_named = bool(_SETTING.search(action) or find_names(action))
         if quoted.kind in ("flag", "env") and not is_named:
             raise _UnprovenError("no flag or variable")
         words = action.split()

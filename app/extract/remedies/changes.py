@@ -15,7 +15,7 @@ from typing import Any, cast
 from app.extract.facts import WorkaroundKind
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
-from app.extract.rules.rules import Rule, load_rules
+from app.extract.rules.rules import RuleSet, load_rule_set, load_rules
 from app.extract.text.sentences import Sentence
 
 MAX_ACTION_CHARS = 140
@@ -79,10 +79,9 @@ def grammar(name: str) -> Any:
     return next(rule.pattern for rule in load_rules("grammar") if rule.id == f"grammar.{name}")
 
 
-@lru_cache(maxsize=8)
-def rules_of(part: str) -> tuple[Rule, ...]:
+def rules_of(part: str) -> RuleSet:
     """Return the rules of one part of `lists/workarounds.toml`: "cue", "thing", "confirm" or "refute"."""
-    return tuple(rule for rule in load_rules("workarounds") if rule["part"] == part)
+    return load_rule_set("workarounds", "part", part)
 
 
 def split_clauses(sentence: Sentence) -> tuple[Clause, ...]:
@@ -107,16 +106,14 @@ def clause_of(sentence: Sentence, start: int = 0, end: int | None = None) -> Cla
 
 def find_changes(text: str, low: str) -> tuple[ChangeSpan, ...]:
     """Return all flags, variables, keywords, pins and version changes; an enumeration is one change."""
-    spans = (_with_degree(low, _with_negator(low, span)) for span in find_names(text, low))
+    spans = (_with_degree(low, _with_negator(low, span)) for span in find_names(text))
     return tuple(_joined(text, (span for span in spans if span is not None)))
 
 
-def find_names(text: str, low: str) -> list[ChangeSpan]:
+def find_names(text: str) -> list[ChangeSpan]:
     """Return the settings and versions in a text, with or without a value, in order."""
     spans: list[ChangeSpan] = []
-    for rule in rules_of("thing"):
-        if not any(word in low for word in rule["words"]):
-            continue
+    for rule in rules_of("thing").meeting(text):
         for match in rule.pattern.finditer(text):
             start, end = match.span(1) if rule.pattern.groups and match.group(1) else match.span()
             if not any(start < other.end and other.start < end for other in spans):

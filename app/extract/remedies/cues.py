@@ -6,7 +6,7 @@ help", "even with X"). `candidates.py` looks for the changes that helped around 
 clause yields no workaround.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -46,15 +46,7 @@ _HEDGE = pattern(f"(?i)(?:^|[^\\w])(?:{'|'.join(_HELPED['hedges'])})")
 _GUESS = pattern(f"(?i)(?:^|[^\\w])(?:{'|'.join(_HELPED['guesses'])})")
 _ASIDE = pattern(r"\([^()\n]{0,40}\)")
 """A guess in brackets is about something else: "it went fine with 24.02 or any lower version (I guess)"."""
-
-
-def _any_of(rules: Iterable[Rule]) -> str:
-    return "|".join(f"(?:{rule.pattern.pattern})" for rule in rules)
-
-
-_SUCCESS = pattern(_any_of(load_rules("helped")))
-"""Success cues; a sentence without one states no success."""
-_FAILURE = pattern(_any_of(rules_of("cue")), ignore_case=True)
+_SUCCESS = pattern("|".join(f"(?:{rule.pattern.pattern})" for rule in load_rules("helped")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +96,15 @@ def states_success(text: str) -> bool:
 
 
 def may_deny(text: str) -> bool:
-    """True if a text contains any failure cue; one scan over all rules."""
-    return bool(_FAILURE.search(text))
+    """True if a text contains any failure cue."""
+    return bool(rules_of("cue").meeting(text))
 
 
 def find_denial(sentence: Sentence, clause: Clause, before: Clause | None) -> Denial | None:
     """Return what did not help, by the first matching rule; None if the clause denies nothing."""
-    for rule in rules_of("cue"):
+    for rule in rules_of("cue").meeting(clause.text):
         match = rule.pattern.search(clause.text)
-        if match and not _states_no_failure(clause, rule, match.span()):
+        if not _states_no_failure(clause, rule, match.span()):
             changes = _failed_changes(sentence, clause, before, rule, match.span())
             if changes or rule["outcome"] != "blocked":
                 return Denial(rule.id, rule["outcome"] == "fails", changes)

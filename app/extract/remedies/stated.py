@@ -238,6 +238,6 @@ def _remedy(sentence: Sentence, item: Statement, read: Sequence[RemedyStatement]
     left, right = trimmed(sentence.text, item.start, item.end)
     source, start, end = sentence.span(left, right)
     text = sentence.text[left:right]
-    names = find_names(text, text.lower())
+    names = find_names(text)
     kind = names[0].kind if names else kind_of(text.lower())
     return RemedyStatement(text, source, start, end, kind, outcome, STATED, item.chance, without)

@@ -118,8 +118,9 @@ def _label_outcome(
     if grammar("label").search(previous.text):
         is_meant = not own_only or grammar("own").search(previous.text)
         return _section_outcome(title, previous.text) if is_meant else None
-    is_item = grammar("item").search(sentence.text) or grammar("item_mark").search(previous.text)
-    return label if is_item else None
+    if label is None or grammar("item").search(sentence.text) or grammar("item_mark").search(previous.text):
+        return label
+    return None
 
 
 @lru_cache(maxsize=512)
@@ -194,9 +195,9 @@ def _count_comments(
 
 def _verdict(text: str) -> Literal["refute", "confirm"] | None:
     """Return whether a comment confirms ("works for me") or refutes ("didn't help")."""
-    if any(rule.pattern.search(text) for rule in rules_of("refute")):
+    if rules_of("refute").meeting(text):
         return "refute"
-    return "confirm" if any(rule.pattern.search(text) for rule in rules_of("confirm")) else None
+    return "confirm" if rules_of("confirm").meeting(text) else None
 
 
 def _mentions_setting(item: _Kept, text: str) -> bool:

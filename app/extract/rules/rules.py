@@ -14,27 +14,19 @@ from functools import lru_cache
 from typing import Any
 
 from app.extract.lists import load
-from app.extract.rules.patterns import pattern, pattern_set
+from app.extract.rules.patterns import PatternSet, pattern
 
 
 class RuleSet:
-    r"""Some rules of a list, in its order.
-
-    A rule marked `apart` is searched by itself: repetitions such as `[^\n]{0,60}` would multiply the states
-    of the automaton that the others share.
-    """
+    """Some rules of a list, in its order."""
 
     def __init__(self, rules: Sequence[Rule], sources: Sequence[str]) -> None:
         self.rules = tuple(rules)
-        self._apart = [at for at, rule in enumerate(rules) if rule.extra.get("apart")]
-        self._together = [at for at, rule in enumerate(rules) if not rule.extra.get("apart")]
-        self._set = pattern_set([sources[at] for at in self._together])
+        self._patterns = PatternSet(sources)
 
     def meeting(self, text: str) -> list[Rule]:
         """Return the rules that match anywhere in the text, in the order of their list."""
-        found = [self._together[at] for at in self._set.Match(text) or ()]
-        found += [at for at in self._apart if self.rules[at].pattern.search(text)]
-        return [self.rules[at] for at in sorted(found)]
+        return [self.rules[at] for at in self._patterns.matching(text)]
 
 
 @lru_cache(maxsize=64)

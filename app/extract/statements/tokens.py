@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from app.extract.rules.patterns import pattern
+from app.extract.rules.patterns import PatternSet, pattern
 
 MAX_TOKENS = 160
 """Sentences are cut at 600 characters; one with more tokens than this is a table."""
@@ -37,17 +37,20 @@ _COMMIT = pattern(r"^[0-9a-f]{7,40}$")
 _PRECISION = pattern(r"^(?:fp|bf|int|float|bfloat|w|mxfp|nvfp)\d|^(?:v0|v1|fa2|fa3)$")
 _CHIP = pattern(r"^(?:a|h|b|l|rtx|v|mi|gb|gh)?\d{2,4}[a-z]{0,3}$")
 _ENV = pattern(r"^(?:export )?[A-Z][A-Z0-9]*_[A-Z0-9_]+")
-_KINDS = (
-    ("FLAG", pattern(r"^-[^\n]{2}")),
-    ("URL", pattern(r"^http")),
-    ("ENV", _ENV),
-    ("SETTING", pattern(r"^[^=]*_[^=]*=|^\w[\w-]*=[^=]")),
-    ("IDENTIFIER", pattern(r"_")),
-    ("ISSUE", pattern(r"^#\d")),
-    ("VERSION", _VERSION),
-    ("PIN", pattern(r"==")),
-    ("NUMBER", pattern(r"^\d+$")),
-)
+_KINDS = {
+    "FLAG": r"^-[^\n]{2}",
+    "URL": r"^http",
+    "ENV": _ENV.pattern,
+    "SETTING": r"^[^=]*_[^=]*=|^\w[\w-]*=[^=]",
+    "IDENTIFIER": r"_",
+    "ISSUE": r"^#\d",
+    "VERSION": _VERSION.pattern,
+    "PIN": r"==",
+    "NUMBER": r"^\d+$",
+}
+"""Kinds of names by pattern; the first that matches is a word's kind."""
+_KIND_NAMES = tuple(_KINDS)
+_KIND_PATTERNS = PatternSet(_KINDS.values())
 _ENDINGS = ("ing", "ed", "es", "ly", "s", "e")
 MIN_STEM = 3
 MIN_STEMMED = 5
@@ -85,8 +88,9 @@ def _kind(word: str) -> str:
         return _stem(low)
     if word[0] == "`" and len(word) > 1:
         return _kind_in_backticks(word.strip("`"))
-    named = next((kind for kind, rule in _KINDS if rule.search(word)), "")
-    return named or (low if _PRECISION.search(low) else _kind_with_digits(low) or _stem(low))
+    if matching := _KIND_PATTERNS.matching(word):
+        return _KIND_NAMES[matching[0]]
+    return low if _PRECISION.search(low) else _kind_with_digits(low) or _stem(low)
 
 
 def _kind_with_digits(low: str) -> str:

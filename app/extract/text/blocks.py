@@ -30,9 +30,10 @@ MAX_HEADING_CHARS = 200
 MAINTAINER_ASSOCIATIONS = frozenset({"MEMBER", "OWNER", "COLLABORATOR"})
 
 _FENCE = pattern(r"^[ \t>]*(?:```+|~~~+)[ \t]*([\w+.-]*)")
-_HEADING = pattern(r"^[ \t]{0,3}#{1,6}[ \t]+(\S.*?)[ \t#]*$")
-_BOLD_HEADING = pattern(r"^[ \t]{0,3}(?:\*\*|__)([^*_]{2,80})(?:\*\*|__)[ \t]*:?[ \t]*$")
-_SUMMARY = pattern(r"<summary>\s*(.{1,120}?)\s*</summary>", ignore_case=True)
+_HEADING = pattern(
+    r"^[ \t]{0,3}(?:#{1,6}[ \t]+(\S.*?)[ \t#]*|(?:\*\*|__)([^*_]{2,80})(?:\*\*|__)[ \t]*:?[ \t]*)$"
+    r"|(?i:<summary>)\s*(.{1,120}?)\s*(?i:</summary>)"
+)
 _LEADING_SIGNS = pattern(r"^[^\p{L}\p{N}]+")
 _OUTPUT = pattern(
     r"^(?:"
@@ -289,9 +290,8 @@ def _kind_of(line: str, in_fence: bool) -> tuple[Kind, str]:
 
 def _title_of(line: str) -> str:
     """Return the title if a short line is a heading."""
-    for rule in (_HEADING, _BOLD_HEADING, _SUMMARY):
-        if found := rule.search(line):
-            return str(found.group(1))
+    if any(sign in line for sign in "#*_<") and (found := _HEADING.search(line)):
+        return next(str(group) for group in found.groups() if group is not None)
     bare = line.strip(" \t:")
     if bare and not bare[0].isalnum():
         bare = _LEADING_SIGNS.sub("", bare).strip()

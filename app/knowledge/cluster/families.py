@@ -23,7 +23,7 @@ from pydantic import Field
 from app.extract.facts import ErrorFact, Facts, Frozen
 from app.extract.log.signature import mask
 from app.extract.redact import mask_secrets
-from app.extract.rules.patterns import pattern, pattern_set
+from app.extract.rules.patterns import PatternSet, pattern
 from app.extract.rules.rules import load_rule_set
 from app.store.derived.cluster_queries import count_families, family_sizes
 from app.store.github.issues import find_repository
@@ -91,14 +91,14 @@ def _pattern(row: dict[str, Any], key: str) -> Any:
 def kinds_in(error: str) -> tuple[FailureKind, ...]:
     """Return the kinds whose pattern matches an error text, most specific first."""
     kinds, combined = _error_kinds()
-    return tuple(kinds[at] for at in sorted(combined.Match(error) or ()))
+    return tuple(kinds[at] for at in combined.matching(error))
 
 
 @lru_cache(maxsize=1)
-def _error_kinds() -> tuple[list[FailureKind], Any]:
+def _error_kinds() -> tuple[list[FailureKind], PatternSet]:
     """Return the kinds with an error pattern, and one pattern set for all of them."""
     kinds = [kind for kind in failure_kinds() if kind.error]
-    return kinds, pattern_set([f"(?i){kind.error.pattern}" for kind in kinds])
+    return kinds, PatternSet([f"(?i){kind.error.pattern}" for kind in kinds])
 
 
 @lru_cache(maxsize=1)

@@ -12,14 +12,12 @@ from importlib.resources import files
 from typing import Any
 
 from app.extract.fields.settings import read_settings
-from app.extract.rules.patterns import pattern, pattern_set
+from app.extract.rules.patterns import PatternSet, pattern
 from app.extract.text.blocks import read_log_document
 from app.extract.versions import is_before
 from app.knowledge.stack.stack import Stack
 
 _OFF = frozenset({"false", "none", "null", "auto", "0"})
-PARTS = 8
-"""Number of automata that share the features: a single one outgrows its memory, and starts anew."""
 PARSER_OPTIONS = {"tool": "tool-call-parser", "reasoning": "reasoning-parser"}
 """The option that selects a parser, by kind of parser."""
 
@@ -47,16 +45,16 @@ def all_features() -> tuple[dict[str, Any], ...]:
 
 
 @lru_cache(maxsize=1)
-def _titles() -> list[Any]:
-    return [pattern_set([row["title"].pattern for row in all_features()[at::PARTS]]) for at in range(PARTS)]
+def _titles() -> PatternSet:
+    return PatternSet(row["title"].pattern for row in all_features())
 
 
 @lru_cache(maxsize=1)
-def _text_features() -> tuple[tuple[dict[str, Any], ...], Any]:
-    """Return the features to look for in a report's text, and their patterns as one automaton."""
+def _text_features() -> tuple[tuple[dict[str, Any], ...], PatternSet]:
+    """Return the features to look for in a report's text, and their patterns."""
     rows = tuple(row for row in all_features() if "in_text" in row)
     texts = [row["title"].pattern if row["in_text"] is True else row["in_text"] for row in rows]
-    return rows, pattern_set(texts)
+    return rows, PatternSet(texts)
 
 
 @lru_cache(maxsize=16_384)
@@ -64,8 +62,7 @@ def features_of(
     title: str, labels: tuple[str, ...], version: str | None = None
 ) -> tuple[dict[str, Any], ...]:
     """Return the features that a failure of a version requires according to title and labels."""
-    parts = enumerate(_titles())
-    named = {found * PARTS + at for at, part in parts for found in part.Match(title) or ()}
+    named = {*_titles().matching(title)}
     given = {*map(str.lower, labels)}
     rows = [
         row
@@ -127,7 +124,7 @@ def features_of_run(
 ) -> Iterator[tuple[Mapping[str, Any], str]]:
     """Yield each feature that the run of a report had, and what shows it; `known`: ids left out."""
     rows, text_matches = _text_features()
-    for at in sorted(text_matches.Match(text) or ()):
+    for at in text_matches.matching(text):
         if rows[at]["id"] not in known and _is_of(rows[at], version):
             yield rows[at], "speaks of"
     for name, value in settings:

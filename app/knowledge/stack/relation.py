@@ -14,7 +14,7 @@ from typing import Any
 
 from app.extract.fields.gpu_names import architecture_of, find_mentions
 from app.extract.fields.settings import normalise_name
-from app.extract.rules.patterns import pattern, pattern_set
+from app.extract.rules.patterns import PatternSet, pattern
 from app.knowledge.stack.features import (
     DECISIVE_OPTIONS,
     NEEDS,
@@ -81,8 +81,8 @@ _ARCHITECTURES: tuple[tuple[str, str, str], ...] = (
     (r"(?i)\bsm[-_ ]?1(?:10|21)a?\b|\bsm[-_ ]?1(?:1\.0|2\.1)|jetson|\bthor\b|spark\b", "Blackwell", "edge"),
 )
 """Architecture names in titles: pattern, architecture, chip class."""
-_TITLED_PLATFORMS = pattern_set([*_PLATFORMS.values()])
-_TITLED_ARCHITECTURES = pattern_set([text for text, _, _ in _ARCHITECTURES])
+_TITLED_PLATFORMS = PatternSet([*_PLATFORMS.values()])
+_TITLED_ARCHITECTURES = PatternSet([text for text, _, _ in _ARCHITECTURES])
 _VENDORS = (
     (pattern(r"(?i)^(?:MI ?\d|radeon|RX ?\d|W\d{4}|gfx|strix|ryzen)"), "AMD"),
     (pattern(r"(?i)^CPU"), "CPU"),
@@ -176,9 +176,9 @@ def title_test(stack: Stack) -> Callable[[str, Collection[str]], bool]:
     """Return a test of title and labels: may they name what this stack has, and not every stack?"""
     rows = [row for row in all_features() if has_feature(stack, row) and not row.get("is_common")]
     texts = [row["title"].pattern for row in rows] + (["--", _PARSER.pattern] if stack.options else [])
-    titles = pattern_set(texts)
+    titles = PatternSet(texts)
     labels = {label for row in rows for label in row.get("labels", ())}
-    return lambda title, named: bool(titles.Match(title)) or not labels.isdisjoint(map(str.lower, named))
+    return lambda title, named: bool(titles.matching(title)) or not labels.isdisjoint(map(str.lower, named))
 
 
 def relate_text(stack: Stack, case: FailureCase, text: str, found: Relation) -> Relation:
@@ -233,7 +233,7 @@ def _parts_at_fault(case: FailureCase, features: Iterable[Mapping[str, Any]]) ->
 
 def _platform(stack: Stack, case: FailureCase) -> Iterator[Sign]:
     """Judge by the hardware vendor; a match alone is no evidence that the stack is affected."""
-    theirs = {[*_PLATFORMS][at] for at in _TITLED_PLATFORMS.Match(case.title) or ()}
+    theirs = {[*_PLATFORMS][at] for at in _TITLED_PLATFORMS.matching(case.title)}
     theirs |= {_LABELS[label] for label in case.labels if label in _LABELS}
     theirs |= {vendor_of(gpu) for gpu in case.titled_gpus}
     theirs |= {name for mark, name in _BUILDS.items() if mark in case.facts.versions.get("vllm", "")}
@@ -269,7 +269,7 @@ def generation_of(gpu: str) -> tuple[str, str] | None:
 def _titled_architecture(stack: Stack, case: FailureCase) -> Iterator[Sign]:
     """Rule out a stack whose architecture is none of those that the title names."""
     mine = generation_of(stack.gpu) if stack.gpu else None
-    named = [_ARCHITECTURES[at][1:] for at in sorted(_TITLED_ARCHITECTURES.Match(case.title) or ())]
+    named = [_ARCHITECTURES[at][1:] for at in _TITLED_ARCHITECTURES.matching(case.title)]
     chips = {"", "ultra"} if _ULTRA.search(stack.gpu or "") else {"", mine[1]} if mine else set()
     if any(chip for _, chip in named):  # "SM120 (Blackwell)" is of SM120
         named = [one for one in named if one[1] or one[0] != "Blackwell"]
@@ -398,7 +398,7 @@ def _stated_condition(
     for words in clauses:
         clause = words.strip(" *`'\"-\u2014")
         is_asked = "--" in clause or any(row["title"].search(clause) for row in features)
-        is_card = _TITLED_ARCHITECTURES.Match(clause) or any(find_mentions(clause))
+        is_card = _TITLED_ARCHITECTURES.matching(clause) or any(find_mentions(clause))
         is_named = is_card or families_named(plain_title(clause)) or _PARSER.search(clause)
         if not (is_asked or is_named or _SYMPTOM.search(clause)) and _FILLERS.sub("", clause):
             return f"{place} says “{clause}”: it matters if that is so for you"

@@ -7,8 +7,10 @@ from random import Random
 
 import pytest
 import re2
+from hypothesis import given
+from hypothesis import strategies as st
 
-from app.extract.rules.patterns import escape, pattern, pattern_set
+from app.extract.rules.patterns import PatternSet, escape, pattern
 from tests.memory import resident_mib
 
 
@@ -54,17 +56,35 @@ def test_half_of_a_sign_is_refused() -> None:
 
 
 def test_a_set_gives_the_positions_of_the_patterns_found() -> None:
-    assert sorted(pattern_set(["a+", escape("b."), "c"]).Match("cab")) == [0, 2]
+    assert PatternSet(["a+", escape("b."), "c"]).matching("cab") == [0, 2]
+
+
+def test_a_set_without_patterns_finds_nothing() -> None:
+    assert PatternSet([]).matching("a") == []
+
+
+def test_a_set_refuses_what_is_no_pattern() -> None:
+    with pytest.raises(re2.error):
+        PatternSet(["("]).matching("a")
+
+
+MIXED = ("(?i)straße", "É[a-z]+", "(?i)k8", r"\bab\b[^.]{0,30}cd", "[0-9]{3}", "", "x?", "没用|不行", "(?i)É|kb")
+
+
+@given(st.text(alphabet="aAbBcCdDkKxX\u212a8159. éÉßsStTrRaAeE没用不行", max_size=60))
+def test_a_set_finds_what_its_patterns_find_one_by_one(text: str) -> None:
+    alone = [at for at, source in enumerate(MIXED) if pattern(source).search(text)]
+    assert PatternSet(MIXED).matching(text) == alone
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a process's memory is read as Linux gives it")
 def test_an_automaton_forgets_its_states_where_its_room_ends_and_still_finds_all() -> None:
-    many_states = pattern_set(["a[ab]{20}c", "no"])
+    many_states = PatternSet(["a[ab]{20}c", "no"])
     ends = pattern("a[ab]{20}c")
     random = Random(1)
     texts = ["".join(random.choices("ab", k=200_000)) + "ca" for _ in range(3)]
     before = resident_mib()
     for text in texts:
-        assert many_states.Match(text + "no") == ([0, 1] if text[-23] == "a" else [1])
+        assert many_states.matching(text + "no") == ([0, 1] if text[-23] == "a" else [1])
         assert bool(ends.search(text)) == (text[-23] == "a")
     assert resident_mib() - before < 30
