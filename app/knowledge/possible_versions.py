@@ -7,7 +7,7 @@ major release. If no releases are stored, versions reported in several issues co
 ones are accepted up to `NEWEST_READ`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
 from sqlalchemy.orm import Session
@@ -46,7 +46,7 @@ def check_possible(
         raise UnknownVersionError(f"{name}: {version[:40]} {error}.") from None
     tags = known_releases(session, repo_id)
     asked, newest = ordered(version), max(_ordered(tags), default=None)
-    if asked is None or newest is None or can_be(version, tags):
+    if asked is None or newest is None or can_be(version, numbers_of(tags)):
         return
     wanted = _release(asked)
     is_newer = _release(newest) < wanted
@@ -67,10 +67,14 @@ def known_releases(session: Session, repo_id: int) -> set[str]:
     return tags_of(session, repo_id) or often_stated(session, repo_id, REPORTED, REPORTS_MIN)
 
 
-def can_be(version: str, releases: Iterable[str]) -> bool:
+def numbers_of(releases: Iterable[str]) -> frozenset[Release]:
+    """Return the release numbers of these versions, without dev builds and what cannot be ordered."""
+    return frozenset(map(_release, _ordered(releases)))
+
+
+def can_be(version: str, known: Collection[Release]) -> bool:
     """True if a version is a release, a build of one, or a next release; True if no release is known."""
     asked = ordered(version)
-    known = {_release(found) for found in _ordered(releases)}
     if asked is None or not known:
         return True
     wanted, newest = _release(asked), max(known)

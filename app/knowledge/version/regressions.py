@@ -17,7 +17,7 @@ from app.extract.redact import mask_secrets
 from app.extract.versions import Version, is_before, is_same, last_failing, ordered, plain_version
 from app.knowledge.fix.state import is_vllm
 from app.knowledge.issue.facets import IssueFacets
-from app.knowledge.possible_versions import REPORTED, can_be, check_possible, known_releases
+from app.knowledge.possible_versions import REPORTED, can_be, check_possible, known_releases, numbers_of
 from app.knowledge.version.issues import (
     ListedFailure,
     VersionIssue,
@@ -145,12 +145,15 @@ def regressions(
 
 def _first_bad(stated: Iterable[StatedRange]) -> tuple[VersionCount, ...]:
     """Count the stated first bad versions, newest first; versions that cannot be ordered last."""
-    first_bad = [one.span.first_failing for one in stated if one.span.first_failing]
-    known = Counter(version for text in first_bad if (version := ordered(text)) is not None)
-    apart = Counter(plain_version(text) for text in first_bad if ordered(text) is None)
-    names = {version: str(version) for version in known}
-    for version in (found for text in first_bad if (found := ordered(text)) is not None):
-        names[version] = max(names[version], str(version), key=len)  # 0.22 and 0.22.0 are equal
+    known: Counter[Version] = Counter()
+    apart: Counter[str] = Counter()
+    names: dict[Version, str] = {}
+    for text, count in Counter(filter(None, (one.span.first_failing for one in stated))).items():
+        if (version := ordered(text)) is None:
+            apart[plain_version(text)] += count
+        else:
+            known[version] += count
+            names[version] = max(names.get(version, ""), str(version), key=len)  # 0.22 and 0.22.0 are equal
     return (
         *(VersionCount(version=names[key], regressions=known[key]) for key in sorted(known, reverse=True)),
         *(VersionCount(version=text, regressions=count) for text, count in apart.most_common()),
@@ -171,7 +174,7 @@ def release_heat(store: Store, repo: str) -> HeatMap:
     """Count the issues of the newest releases on their most common GPUs; each count is that of a list."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        facets, known = IssueFacets(session, repo_id), known_releases(session, repo_id)
+        facets, known = IssueFacets(session, repo_id), numbers_of(known_releases(session, repo_id))
         reported: dict[Version, list[Numbers]] = defaultdict(list)  # 0.22 and 0.22.0 are equal
         for text, numbers in facets.groups("vllm_version").items():
             version = ordered(text)

@@ -68,7 +68,17 @@ def test_a_set_refuses_what_is_no_pattern() -> None:
         PatternSet(["("]).matching("a")
 
 
-MIXED = ("(?i)straße", "É[a-z]+", "(?i)k8", r"\bab\b[^.]{0,30}cd", "[0-9]{3}", "", "x?", "没用|不行", "(?i)É|kb")
+MIXED = (
+    "(?i)straße",
+    "É[a-z]+",
+    "(?i)k8",
+    r"\bab\b[^.]{0,30}cd",
+    "[0-9]{3}",
+    "",
+    "x?",
+    "没用|不行",
+    "(?i)É|kb",
+)
 
 
 @given(st.text(alphabet="aAbBcCdDkKxX\u212a8159. éÉßsStTrRaAeE没用不行", max_size=60))
