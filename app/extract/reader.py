@@ -21,7 +21,7 @@ from app.extract.fields.versions import find_versions
 from app.extract.log.containers import plain_log
 from app.extract.log.course import DEATH, REFUSED, Outcome
 from app.extract.log.lines import LOUD, LogLine, read_lines
-from app.extract.log.messages import ONLY_WRAPPER, wrapper_rule
+from app.extract.log.messages import ONLY_WRAPPER, resolve_missing_operator, wrapper_rule
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.programs import UNDECIDED, Printer, find_printer
 from app.extract.log.root_cause import (
@@ -37,13 +37,14 @@ from app.extract.log.tracebacks import find_errors, may_hold_errors, title_error
 from app.extract.prose.mentions import find_fix, find_related
 from app.extract.prose.regression import find_regression, without_earlier_fix
 from app.extract.prose.stated_causes import find_causes, find_reproductions
-from app.extract.prose.stated_error import find_stated_error, find_stated_place
+from app.extract.prose.stated_error import WRAPPER, find_stated_error, find_stated_place
+from app.extract.prose.titled_line import find_titled_line
 from app.extract.remedies.workarounds import find_repeats, find_workarounds
 from app.extract.text.blocks import read_document, read_log_document
 from app.extract.text.document import Document, IssueText, Line
 from app.extract.versions import is_same, ordered
 
-RULES_VERSION = "2026-11-27.23"
+RULES_VERSION = "2026-11-28.1"
 """Changed with every rule change; stored readings of another version are read again."""
 
 MAX_ISSUE_CHARS = 400_000
@@ -116,8 +117,10 @@ def read_issue(issue: IssueText) -> IssueReading:
     errors = _issue_errors(document)
     around = _read_environment(document)
     error, error_evidence = _error_fact(document, errors)
+    # A wrapper in the reporter's words says less of the kind than the words around it.
+    telling = None if errors.apparent is not None and errors.apparent.rule == WRAPPER else error
     is_failure, kind, kind_evidence = find_failure(
-        document, error.type if error else None, error.message if error else ""
+        document, telling.type if telling else None, telling.message if telling else ""
     )
     workarounds = find_workarounds(document)
     regression, regression_evidence = find_regression(document)
@@ -215,22 +218,32 @@ def _issue_errors(document: Document) -> CauseChain:
     logged = title_first(_logged_errors(document, "body"), document.issue.title)
     title = title_error(document.issue.title)
     titled = find_cause([title], ()).cause if title is not None else None
+    if titled is not None:
+        titled = resolve_missing_operator([titled], read_lines(_lines_of(document, "body")))[0]
     if logged.cause is not None and logged.cause.weak < WEAK_HINT:
         return replace(logged, cause=_with_frame(document, logged, logged.cause))
     named = titled or logged.cause
     if named is not None:
         return replace(logged, cause=_with_frame(document, logged, named))
     stated = find_stated_error(document)
+    named = None if stated is None or stated.rule == WRAPPER else stated
     for source in document.sources:
         if source.startswith("comment:"):
             commented = _logged_errors(document, source)
-            if commented.cause is not None and (stated is None or stated.type == commented.cause.type):
+            if commented.cause is not None and (named is None or named.type == commented.cause.type):
                 return commented
     apparent = logged.apparent
-    stated = stated or (None if apparent else find_stated_error(document, comments=True))
-    if stated is not None:
-        return replace(logged, cause=_with_frame(document, logged, stated))
+    if named is None and apparent is None:
+        named = find_titled_line(document) or _named_in_comments(document)
+    if named is not None:
+        return replace(logged, cause=_with_frame(document, logged, named))
+    apparent = apparent or stated
     return replace(logged, apparent=apparent and replace(apparent, frame=apparent.frame or logged.place))
+
+
+def _named_in_comments(document: Document) -> ErrorRecord | None:
+    found = find_stated_error(document, comments=True)
+    return found if found is not None and found.rule != WRAPPER else None
 
 
 def _with_frame(document: Document, logged: CauseChain, cause: ErrorRecord) -> ErrorRecord:

@@ -39,9 +39,16 @@ _TRAILER = pattern(
 _ANSWERED = pattern(
     r"['\"]message['\"]: (?:'((?:[^'\\]|\\.){6,300})(?:'|$)|\"((?:[^\"\\]|\\.){6,400})(?:\"|$))"
 )
+_INVALID = pattern(
+    r"^\[\{'type': '[a-z_]{3,40}', [^\n]{0,200}?'msg': \\?"
+    r"(?:'(?:Value error, )?([^']{4,300})|\"(?:Value error, )?([^\"]{4,300}))"
+)
+"""Why the server refuses a request: pydantic's list of what is invalid in it, of which the first counts."""
 _STATUS = pattern(r"^Error code: \d{3} - ([^{].{3,400})")
 _ENFORCED = pattern(r"^\[enforce fail at \S{1,200}:\d+\] .{1,120}?\. (\S.{8,400})")
 """torch's enforcement check, printed before its message."""
+_ASSERTED_AT = pattern(r"^Assertion error \((?:[^\s()]{1,200}/)?([\w.-]{1,80}:\d+)\): (\S.{3,300})")
+"""A failed assertion of DeepGEMM: its place, and the condition or its words."""
 _LOGGED_AT = pattern(r"^\[\d\d:\d\d:\d\d\] (?:[^\s:]{1,200}/)?([^\s:/]{1,80}:\d+): ")
 """A library's log prefix inside its message."""
 _MARKUP = pattern(r"^`{3,}|\s*(?:\\?`){3,}.*$|\s#{2,4} [A-Z\x{1F41B}].*$")
@@ -73,6 +80,12 @@ _TRAILER_STARTS = (
 _NCCL_RULES = frozenset({"native.nccl_cuda_failure", "native.nccl_warning"})
 """What NCCL itself says of an error that its caller only sees as unhandled."""
 _UNHANDLED = ("unhandled cuda error", "unhandled system error")
+_NO_OPERATOR = pattern(r"'_C\w*' object has no attribute|No module named 'vllm\._C")
+"""An error of who uses vLLM's compiled extension without having it."""
+_NOT_LOADED = pattern(
+    r"Failed to import from vllm\.\w+(?:: | with )(ImportError|OSError)\(['\"]([^'\"]{10,300})"
+)
+"""vLLM's warning that its compiled extension could not be loaded; it goes on without."""
 
 
 def as_cause(record: ErrorRecord) -> ErrorRecord:
@@ -87,8 +100,12 @@ def as_cause(record: ErrorRecord) -> ErrorRecord:
         message = next(group for group in answered.groups() if group)
     elif found := _STATUS.match(message):
         message = found.group(1)
+    if invalid := _INVALID.match(message):
+        message = (invalid.group(1) or invalid.group(2)).rstrip("\\")
     if message[:1] == "[" and (enforced := _ENFORCED.match(message)):
         message = enforced.group(1)
+    if asserted := _ASSERTED_AT.match(message):
+        place, message = asserted.group(1), asserted.group(2)
     if message[:1] == "[" and (prefix := _LOGGED_AT.match(message)):
         message = message[prefix.end() :]
         place = prefix.group(1)
@@ -156,6 +173,18 @@ def resolve_nccl_error(causes: list[ErrorRecord]) -> list[ErrorRecord]:
     hidden = (c for c in causes[1:] if c.message and (c.rule in _NCCL_RULES or c.type == "CUDA error"))
     fault = next(hidden, None)
     return [with_frames_of(fault, causes[0]), *(c for c in causes if c is not fault)] if fault else causes
+
+
+def resolve_missing_operator(causes: list[ErrorRecord], lines: Iterable[LogLine]) -> list[ErrorRecord]:
+    """Put before the error of a missing operator why vLLM's extension was not loaded, if the log says it."""
+    if not causes or not _NO_OPERATOR.search(causes[0].message):
+        return causes
+    warned = ((line, _NOT_LOADED.search(line.text)) for line in lines if "Failed to import" in line.text)
+    for line, found in warned:
+        if found:
+            fault = ErrorRecord(found.group(1), found.group(2), line, rule="native.extension_not_loaded")
+            return [with_frames_of(fault, causes[0]), *causes]
+    return causes
 
 
 def wrapper_rule(text: str) -> Rule | None:

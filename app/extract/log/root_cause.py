@@ -21,6 +21,7 @@ from app.extract.log.messages import (
     first_sentence,
     is_hint,
     quoted_error,
+    resolve_missing_operator,
     resolve_nccl_error,
     with_frames_of,
     wrapper_lines,
@@ -101,7 +102,8 @@ def find_cause(
     ranked = _ranked(records, parts, course)
     rank = ranked[0][0] if ranked else MISSING
     causes = _distinct([cause for _, cause in ranked])
-    causes, repeated = _split_hints(resolve_nccl_error(borrow_message(causes)))
+    causes = resolve_missing_operator(resolve_nccl_error(borrow_message(causes)), lines)
+    causes, repeated = _split_hints(causes)
     wrappers = sorted((*parts.wrappers, *repeated), key=lambda item: item[1].number)
     unique = {text: (text, line) for text, line in wrappers}
     place = next((decisive_frame(record.frames) for record in errors if record.rule == CUT), None)

@@ -104,7 +104,7 @@ def _parse_response(text: str, groups: dict[str, str | None]) -> tuple[str | Non
     ).split("\n")
     reasons = filter(None, map(invalid_reason, below)) if "validation error" in first else iter(())
     plain = filter(None, map(str.strip, below)) if first.endswith("validation error:") else iter(())
-    kinds = [found.group(1) for found in _ANSWER_TYPE.finditer(text)]
+    kinds = [found.group(1) for found in _ANSWER_TYPE.finditer(text.replace(words, ""))]
     return kinds[-1] if kinds else None, next(reasons, next(plain, first))
 
 

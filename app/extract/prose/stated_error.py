@@ -18,6 +18,8 @@ from app.extract.text.document import Document, Line
 from app.extract.text.sentences import Sentence, is_request, read_sentences
 
 _DENIED: tuple[str, ...] = tuple(load("stated_error")["denied_before"])
+WRAPPER = "said.wrapper"
+"""The rule id of a wrapper that stands in for a cause that nobody names."""
 WORDS_BEFORE = 6
 """Maximum number of words between a negation and the name: "should at least raise a clear ValueError"."""
 MAX_MESSAGE_CHARS = 300
@@ -34,7 +36,8 @@ _LOCATES = pattern(
 _FUNCTION = pattern(r"(?:^|[\s`'\"(*.])([A-Za-z_]\w{2,80})\(\)")
 _QUOTED = pattern(
     r"^`?\*{0,2}[ ]?(?:(?:with|and) )?(?:the )?"
-    r"(?:(?:error )?(?:message|text)|saying|that says|stating|reading)?[ ]?[:,(-]?[ ]?"
+    r"(?:(?:error |exception )?(?:(?:is |was |gets )?(?:raised|thrown) )?(?:with )?(?:this |the following )?"
+    r"(?:(?:error )?(?:message|text)|saying|that says|stating|reading))?[ ]?[:,(-]?[ ]?(?:`{3}\w{0,10}[ ]?)?"
     r"(?:`([^`]{6,300})`|\"([^\"]{6,300})(?:\"|$)|'([^']{6,300})'(?:[\s).,]|$)|“([^”]{6,300})”)"
 )
 _CLAUSE_ENDS = (";", ":", " but ", ", then ", " then ", " and then ", "(", " — ", " – ", ". ")
@@ -42,14 +45,17 @@ _NATIVE_FILES = (".cu", ".cuh", ".cpp", ".cc", ".hpp")
 
 
 def find_stated_error(document: Document, *, comments: bool = False) -> ErrorRecord | None:
-    """Return the error named in the prose of title and body, or with `comments` in that of the comments."""
+    """Return the error named in the prose of title and body, or with `comments` in that of the comments.
+
+    If only a wrapper is named ("an AsyncEngineDeadError"), its rule is `WRAPPER`.
+    """
     if is_request(document):
         return None
     sources = [s for s in document.sources if s.startswith("comment:") == comments]
     found = list(_mentions(s for s in read_sentences(document) if s.source in sources))
     if not found:
         return None
-    return min(found, key=lambda item: not item.type)
+    return min(found, key=lambda item: (item.rule == WRAPPER, not item.type))
 
 
 def find_stated_place(document: Document, kind: str | None) -> str | None:
@@ -110,14 +116,15 @@ def _cause(sentence: Sentence, rule: Rule, found: Any) -> ErrorRecord | None:
     message = groups.get("message") or _quoted(after)
     if sentence.source == "title" and after.startswith(": "):
         message = message or after[2:].partition("  ")[0].strip()
-    if kind is not None and wrapper_rule(f"{kind}: {message or after.lstrip(' :-')}") is not None:
+    wrapper = wrapper_rule(f"{kind}: {message or after.lstrip(' :-')}") if kind is not None else None
+    if wrapper is not None and wrapper.extra.get("noise"):
         return None
     left, right = sentence.start + start, sentence.start + end
     if message:
         at = sentence.text.find(message, start)
         left, right = min(left, sentence.start + at), max(right, sentence.start + at + len(message))
     line = Line(sentence.text[left - sentence.start : right - sentence.start], left, right)
-    return _cause_at(line, message, rule.id, kind, _place(sentence.text, start))
+    return _cause_at(line, message, WRAPPER if wrapper else rule.id, kind, _place(sentence.text, start))
 
 
 def _class(name: str) -> str:

@@ -297,6 +297,57 @@ def test_what_nccl_says_is_behind_its_unhandled_system_error(words: str) -> None
     assert cause(log) == ("NCCL error", message, "pynccl.py:init")
 
 
+@pytest.mark.parametrize("words", [" with ImportError('{}')", ": ImportError('{}')"])
+def test_why_the_extension_was_not_loaded_is_behind_a_missing_operator(words: str) -> None:
+    message = "libcudart.so.12: cannot open shared object file: No such file or directory"
+    warning = (
+        f"WARNING 06-24 21:44:50 _custom_ops.py:14] Failed to import from vllm._C{words.format(message)}"
+    )
+    last = "AttributeError: '_OpNamespace' '_C' object has no attribute 'rms_norm'"
+    log = f"{warning}\n{a_traceback(last, 'vllm/_custom_ops.py:rms_norm')}"
+
+    assert cause(log) == ("ImportError", message, "_custom_ops.py:rms_norm")
+    assert cause(warning) != ("ImportError", message, None)
+    assert cause(log.replace("'_C'", "'_D'"))[0] == "AttributeError"
+
+
+def test_the_error_that_a_worker_reports_is_taken_out_of_its_wrapper() -> None:
+    words = "RuntimeError: Worker failed with error '{}'"
+    asked = "please check the stack trace above for the root cause"
+
+    assert cause(words.format("no such compiler"))[:2] == ("RuntimeError", "no such compiler")
+    assert cause(words.format("no such compiler") + f", {asked}")[:2] == ("RuntimeError", "no such compiler")
+    fault = "CUDA error: no kernel image is available for execution on the device"
+    assert cause(words.format(fault))[:2] == ("CUDA error", fault.partition(": ")[2])
+
+
+def test_an_assertion_of_a_kernel_library_has_its_place() -> None:
+    log = "RuntimeError: Assertion error (/srv/src/csrc/apis/../jit/layout.hpp:39): t.dim() == N"
+    assert cause(log) == ("RuntimeError", "t.dim() == N", "layout.hpp:39")
+
+
+@pytest.mark.parametrize(
+    ("item", "wanted"),
+    [
+        (
+            "'type': 'extra_forbidden', 'loc': ('body', 'best_of'), 'msg': 'Extra inputs are not permitted', 'input': 2",
+            "Extra inputs are not permitted",
+        ),
+        (
+            "'type': 'value_error', 'loc': ('body',), 'msg': 'Value error, Only named tools are supported.', 'input': {}",
+            "Only named tools are supported.",
+        ),
+    ],
+)
+def test_of_a_refused_request_the_first_reason_is_the_message(item: str, wanted: str) -> None:
+    answer = "{'object': 'error', 'message': \"[{" + item + "}]\", 'type': 'BadRequestError', 'code': 400}"
+    body = '{"object":"error","message":"[{' + item + '}]","type":"BadRequestError","code":400}'
+
+    assert cause(f"openai.BadRequestError: Error code: 400 - {answer}")[:2] == ("BadRequestError", wanted)
+    assert cause(body)[:2] == ("BadRequestError", wanted)
+    assert cause(body.partition("'input'")[0])[:2] == (None, wanted)
+
+
 def test_the_cuda_failure_that_nccl_names_is_behind_its_unhandled_error() -> None:
     log = "node1:88:91 [5] include/alloc.h:388 NCCL WARN Cuda failure 700 'an illegal memory access was encountered'\n"
     log += prefixed(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.extract.prose.stated_error import find_stated_error, find_stated_place
+from app.extract.prose.stated_error import WRAPPER, find_stated_error, find_stated_place
 from app.extract.reader import read_issue
 from app.extract.text.document import IssueText
 from tests.extract.saying import an_issue
@@ -99,7 +99,7 @@ def test_an_error_named_in_a_sentence_is_read(body: str, wanted: Told) -> None:
         "A different IndexError was fixed last week.",
         "One gets slow answers instead of an OutOfMemoryError.",
         "Is it a ValueError that I have to expect?",
-        "The EngineDeadError comes later.",
+        "A ConnectionResetError comes later.",
         "The key error message stands below.",
         "An error is raised.",
         "A warning only: Failed to initialize NumPy: No module named 'numpy' (tensor_numpy)",
@@ -108,6 +108,26 @@ def test_an_error_named_in_a_sentence_is_read(body: str, wanted: Told) -> None:
 )
 def test_what_is_denied_wished_or_of_another_failure_is_no_error(body: str) -> None:
     assert said(body) is None
+
+
+def test_a_named_wrapper_counts_only_where_nothing_else_is_named() -> None:
+    wrapped = find_stated_error(an_issue("The EngineDeadError comes later."))
+    assert wrapped is not None
+    assert (wrapped.type, wrapped.rule) == ("EngineDeadError", WRAPPER)
+
+    assert said("It ends in an EngineDeadError. Before it, the loader raises a KeyError.") == (
+        "KeyError",
+        "",
+        None,
+    )
+    facts = read_issue(IssueText(1, "[Bug]: hang with EngineDeadError under load", "It hangs.")).facts
+    assert facts.error is not None
+    assert (facts.error.type, facts.failure_kind, facts.signatures) == ("EngineDeadError", "hang", ())
+
+
+def test_a_message_may_stand_in_a_block_behind_the_words_that_announce_it() -> None:
+    body = 'A `CacheMissError` exception is raised with this error message: ```"No such snapshot here."```'
+    assert said(body) == ("CacheMissError", "No such snapshot here.", None)
 
 
 def test_the_title_names_it_too() -> None:
