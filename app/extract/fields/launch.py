@@ -42,6 +42,12 @@ _COMMAND = pattern(
     r"(?:vllm[ \t]+serve[ \t]+[^\s\[]|(?:\S*/)?python[\d.]*[ \t]+(?:-u[ \t]+)?-m[ \t]+vllm\.entrypoints\.|"
     r"(?:docker|podman)[ \t]+run[ \t]+))"
 )
+_STARTED = pattern(
+    r"((?:(?:export[ \t]+)?[A-Z][A-Z0-9]*_[A-Z0-9_]+=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'`\\;&]+)[\s\\;&]+)*)"
+    r"(?:vllm[ \t]+serve\b|(?:\S*/)?python[\d.]*[ \t]+-m[ \t]+vllm\.entrypoints\.)"
+)
+"""A command that starts the server, which need not begin a line, after the variables set for it."""
+_SET = re.compile(r"([A-Z][A-Z0-9_]+)=(\"[^\"]*\"|'[^']*'|[^\s;&\\]+)")
 _WORD = re.compile(r"(?:[^\s\"'\\]|\\.|\"(?:[^\"\\]|\\.)*\"|'[^']*')+")
 _OPTION = re.compile(r"--?[A-Za-z]")
 _OPERATOR = re.compile(r"\d?>|[|&;<#]|\(APIServer")
@@ -151,7 +157,9 @@ def _takes_value(option: Piece, word: str) -> bool:
 
 def _from_arguments(log: str, vllm_version: str | None) -> Launch | None:
     dump = arguments = None
+    printed_at = 0
     for match in _DUMP.finditer(log):
+        printed_at = match.start()
         dump = log[match.end() - (1 if log[match.end() - 1] == "{" else len("Namespace(")) :][:MAX_DUMP_CHARS]
         arguments = read_arguments(dump) or arguments
     if arguments is None or dump is None:
@@ -176,8 +184,15 @@ def _from_arguments(log: str, vllm_version: str | None) -> Launch | None:
     else:
         start = [Piece("vllm"), Piece("serve"), Piece(shlex.quote(str(model)))]
     options = [option for name, value in chosen.items() for option in _options(name, value, vllm_version)]
-    pieces = [*start, *options]
+    pieces = [*_variables_before(log[:printed_at]), *start, *options]
     return Launch("arguments", "shell", tuple(pieces), _open_names(pieces))
+
+
+def _variables_before(log: str) -> tuple[Piece, ...]:
+    """Return the variables set for the last server command in a text; masked values become `OPEN`."""
+    commands = list(_STARTED.finditer(log))
+    found = _SET.findall(commands[-1][1]) if commands else []
+    return tuple(Piece(f"{name}={OPEN if _MASK in value else value}", name) for name, value in found)
 
 
 def _model_of_engine(log: str) -> str:

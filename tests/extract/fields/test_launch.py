@@ -197,3 +197,30 @@ def test_real_logs_give_back_the_command_that_was_typed(shared: Path) -> None:
             (right if made == set(words) else wrong).append(row["file"])
     assert len(right) >= 38
     assert wrong == ["090-kv-connector-unknown.log"]  # printed with the fields that nobody gave
+
+
+DUMP = NEW.format("{'model_tag': 'acme/V', 'model': 'acme/V', 'max_model_len': 512}")
+
+
+@pytest.mark.parametrize(
+    ("typed", "variables"),
+    [
+        (
+            "We ran ``` VLLM_USE_V1=1 CUDA_VISIBLE_DEVICES=0,1 vllm serve acme/V \\ ```",
+            "VLLM_USE_V1=1 CUDA_VISIBLE_DEVICES=0,1 ",
+        ),
+        (
+            "# serve CUDA_VISIBLE_DEVICES=0 \\ VLLM_LOGGING_LEVEL='DEBUG' \\ vllm serve acme/V",
+            "CUDA_VISIBLE_DEVICES=0 VLLM_LOGGING_LEVEL='DEBUG' ",
+        ),
+        ("A script: #!/bin/sh export NCCL_DEBUG=INFO; vllm serve acme/V fails:", "NCCL_DEBUG=INFO "),
+        (f"It was HF_TOKEN={'█' * 3} vllm serve acme/V here:", f"HF_TOKEN={OPEN} "),
+        ("First `VLLM_USE_V1=1 vllm serve acme/V` worked, then `vllm serve acme/V`:", ""),
+        ("With VLLM_USE_V1=1 it worked. Then vllm serve acme/V:", ""),
+        ("nothing of it", ""),
+    ],
+)
+def test_variables_typed_before_the_command_are_kept_where_it_is_made_of_arguments(
+    typed: str, variables: str
+) -> None:
+    assert line_of(f"Text {typed} {DUMP}") == f"{variables}vllm serve acme/V --max-model-len 512"

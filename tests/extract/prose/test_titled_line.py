@@ -68,9 +68,11 @@ def test_a_named_error_comes_first() -> None:
     alone = read_issue(IssueText(1, title, line)).facts
     named = read_issue(IssueText(1, title, f"{line}\nThen the loader raises a KeyError.")).facts
 
-    assert alone.error is not None and alone.error.message == "Cannot use the fast backend here"
+    assert alone.error is not None
+    assert alone.error.message == "Cannot use the fast backend here"
     assert alone.signatures == ()
-    assert named.error is not None and named.error.type == "KeyError"
+    assert named.error is not None
+    assert named.error.type == "KeyError"
 
 
 @given(st.text(max_size=80), st.text(max_size=200))
