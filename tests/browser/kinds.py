@@ -50,7 +50,8 @@ def keep(seen: Watched) -> str:
     diagnose(seen, CRASH, keep=True)
     deletes = seen.page.locator("a[href*='/delete/']").get_attribute("href")
     assert deletes is not None
-    seen.page.locator("a[href^='/d/']").first.click()
+    with seen.page.expect_navigation():
+        seen.page.locator("a[href^='/d/']").first.click()
     return deletes
 
 

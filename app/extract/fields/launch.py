@@ -44,9 +44,15 @@ _COMMAND = pattern(
 )
 _STARTED = pattern(
     r"((?:(?:export[ \t]+)?[A-Z][A-Z0-9]*_[A-Z0-9_]+=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'`\\;&]+)[\s\\;&]+)*)"
+    r"(?:(?:nohup|exec|sudo|env|time|srun|numactl|taskset|uv[ \t]+run)[ \t]+"
+    r"(?:-\S+[ \t]+(?:[\d,:-]+[ \t]+)?)*"
+    r"|[a-z]\w*[ \t]+run[ \t]+(?:-\S+[ \t]+(?:[\w,:-]+[ \t]+)?)*--[ \t]+)*"
     r"(?:vllm[ \t]+serve\b|(?:\S*/)?python[\d.]*[ \t]+-m[ \t]+vllm\.entrypoints\.)"
 )
 """A command that starts the server, which need not begin a line, after the variables set for it."""
+_EXPORTED = pattern(r"\bexport[ \t]+([A-Z][A-Z0-9]*_[A-Z0-9_]+=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'`\\;&]+))")
+MAX_EXPORT_CHARS = 300
+"""Distance of an `export` before the command that it is for."""
 _SET = re.compile(r"([A-Z][A-Z0-9_]+)=(\"[^\"]*\"|'[^']*'|[^\s;&\\]+)")
 _WORD = re.compile(r"(?:[^\s\"'\\]|\\.|\"(?:[^\"\\]|\\.)*\"|'[^']*')+")
 _OPTION = re.compile(r"--?[A-Za-z]")
@@ -191,8 +197,12 @@ def _from_arguments(log: str, vllm_version: str | None) -> Launch | None:
 def _variables_before(log: str) -> tuple[Piece, ...]:
     """Return the variables set for the last server command in a text; masked values become `OPEN`."""
     commands = list(_STARTED.finditer(log))
-    found = _SET.findall(commands[-1][1]) if commands else []
-    return tuple(Piece(f"{name}={OPEN if _MASK in value else value}", name) for name, value in found)
+    if not commands:
+        return ()
+    start = commands[-1].start()
+    exported = (found[1] for found in _EXPORTED.finditer(log[max(0, start - MAX_EXPORT_CHARS) : start]))
+    found = dict(_SET.findall(f"{' '.join(exported)} {commands[-1][1]}"))
+    return tuple(Piece(f"{name}={OPEN if _MASK in value else value}", name) for name, value in found.items())
 
 
 def _model_of_engine(log: str) -> str:

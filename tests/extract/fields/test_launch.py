@@ -213,6 +213,15 @@ DUMP = NEW.format("{'model_tag': 'acme/V', 'model': 'acme/V', 'max_model_len': 5
             "# serve CUDA_VISIBLE_DEVICES=0 \\ VLLM_LOGGING_LEVEL='DEBUG' \\ vllm serve acme/V",
             "CUDA_VISIBLE_DEVICES=0 VLLM_LOGGING_LEVEL='DEBUG' ",
         ),
+        (
+            "VLLM_USE_V1=1 NCCL_DEBUG=INFO job run --gpus 1 -- vllm serve acme/V",
+            "VLLM_USE_V1=1 NCCL_DEBUG=INFO ",
+        ),
+        ("NCCL_DEBUG=INFO numactl -N 0 uv run vllm serve acme/V", "NCCL_DEBUG=INFO "),
+        (
+            "I set `export NCCL_DEBUG=INFO` and started `VLLM_USE_V1=1 nohup vllm serve acme/V`",
+            "NCCL_DEBUG=INFO VLLM_USE_V1=1 ",
+        ),
         ("A script: #!/bin/sh export NCCL_DEBUG=INFO; vllm serve acme/V fails:", "NCCL_DEBUG=INFO "),
         (f"It was HF_TOKEN={'█' * 3} vllm serve acme/V here:", f"HF_TOKEN={OPEN} "),
         ("First `VLLM_USE_V1=1 vllm serve acme/V` worked, then `vllm serve acme/V`:", ""),
