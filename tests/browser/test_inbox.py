@@ -17,13 +17,14 @@ from tests.browser.watched import Watched
 from tests.samples import an_issue, fenced, marlin_log
 from tests.served import served
 
-NEWEST = datetime.now(UTC)
+NOON = datetime.now(UTC).replace(hour=12, minute=0) - timedelta(days=1)
+"""All reports are of one day, whatever the hour: likeness counts the days between two reports."""
 REPEATING = [
     an_issue(
         61_000 + n,
         title=f"[Bug]: Marlin refuses a layer of width {4544 + 64 * n}",
         body=fenced("GPU: NVIDIA A100, vLLM version: 0.9.2", marlin_log(line=20 + n, size=4544 + 64 * n)),
-        created_at=NEWEST - timedelta(hours=n),
+        created_at=NOON - timedelta(hours=n),
     )
     for n in range(4)
 ]
@@ -75,7 +76,7 @@ def test_the_digest_lists_what_was_decided(own: Watched) -> None:
     number = own.page.locator("[name=number]").input_value()
     with own.page.expect_navigation():
         own.page.keyboard.press("a")
-    year, of_year, _ = NEWEST.isocalendar()
+    year, of_year, _ = datetime.now(UTC).isocalendar()
     own.page.goto(f"{own.base}/digest/{year}-W{of_year:02}")
     decided = own.page.locator("[aria-labelledby=h-decided]")
     expect(decided).to_contain_text(f"#{number}")

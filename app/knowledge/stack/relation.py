@@ -14,6 +14,7 @@ from typing import Any
 
 from app.extract.fields.gpu_names import architecture_of, find_mentions
 from app.extract.fields.settings import normalise_name
+from app.extract.log.messages import wrapper_rule
 from app.extract.rules.patterns import PatternSet, pattern
 from app.knowledge.stack.features import (
     DECISIVE_OPTIONS,
@@ -206,6 +207,8 @@ def _signs(stack: Stack, case: FailureCase) -> Iterator[Sign]:
             yield Sign("differs", "it may depend on the card, and it names none")
         elif not is_software and _is_any_failure(case):
             yield Sign("differs", "its error has many causes, and it names no card")
+    if not features and _is_untold(case):
+        yield Sign("differs", "it does not tell what fails")
     if case.facts.failure_kind == "slowdown" and case.facts.regression is None:
         yield Sign("differs", "it compares with no other version")
     if condition := _stated_condition("its title", _clauses(case.title), features):
@@ -280,10 +283,16 @@ def _titled_architecture(stack: Stack, case: FailureCase) -> Iterator[Sign]:
 def _is_any_failure(case: FailureCase) -> bool:
     """True if the error has many causes, is told by its type alone, or is not told at all."""
     error = case.facts.error
-    if error is None:
-        is_told = case.facts.failure_kind not in _UNTOLD_KINDS or case.facts.regression is not None
-        return not is_told or _names_many_failures(case.title)
+    if error is None or wrapper_rule(error.line) is not None:
+        return _is_untold(case) or _names_many_failures(case.title)
     return _BARE_TYPE.fullmatch(error.line) is not None or _names_many_failures(error.line)
+
+
+def _is_untold(case: FailureCase) -> bool:
+    """True if the report shows no error but a wrapper, and its kind does not say what fails either."""
+    error = case.facts.error
+    is_shown = error is not None and wrapper_rule(error.line) is None
+    return not is_shown and case.facts.failure_kind in _UNTOLD_KINDS and case.facts.regression is None
 
 
 @lru_cache(maxsize=8192)

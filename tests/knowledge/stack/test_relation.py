@@ -23,6 +23,9 @@ def mine(text: str = MINE) -> Stack:
     return stack
 
 
+WRAPPED = ErrorFact(type="RuntimeError", message="Engine core initialization failed.")
+
+
 @pytest.mark.parametrize(
     ("given", "answer"),
     [
@@ -53,8 +56,11 @@ def mine(text: str = MINE) -> Stack:
         (case("EngineCore died", models=ALIKE, error=None, kind="other"), "unknown"),
         (case("It raises an error", models=ALIKE, error=None), "unknown"),
         (case("It failed", models=ALIKE, error=None, kind="other"), "unknown"),
-        (case("It failed", models=ALIKE, error=None, kind="other", gpus=("H100",)), "yes"),
-        (case("It raises an error", models=ALIKE, error=None, gpus=("H100",)), "yes"),
+        (case("It failed", models=ALIKE, error=None, kind="other", gpus=("H100",)), "unknown"),
+        (case("It raises an error", models=ALIKE, error=None, gpus=("H100",)), "unknown"),
+        (case("It ends", models=ALIKE, error=WRAPPED, gpus=("H100",)), "unknown"),
+        (case("LoRA ends", models=ALIKE, error=WRAPPED, gpus=("H100",)), "yes"),
+        (case("It hangs", models=ALIKE, error=None, kind="hang", gpus=("H100",)), "yes"),
         (case("LoRA fails", models=ALIKE, error=ErrorFact(type="AssertionError", message="")), "unknown"),
         (case("LoRA is slow", models=ALIKE, gpus=("H100",), kind="slowdown"), "unknown"),
         (case("LoRA is slow", models=ALIKE, gpus=("H100",), kind="slowdown", span=SPAN), "yes"),
