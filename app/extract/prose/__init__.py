@@ -1,1 +1,1 @@
-"""Facts read from prose: stated error, regression range, cause, fix, mentions of other issues."""
+"""Facts read from prose: error that it or the title names, regression range, cause, fix, other issues."""

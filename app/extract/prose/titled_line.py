@@ -12,6 +12,7 @@ from app.extract.log.messages import first_sentence, wrapper_rule
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.rules.patterns import pattern
 from app.extract.text.document import Document, Line
+from app.extract.text.sentences import lower
 
 RULE = "said.title_line"
 MAX_BEFORE_CHARS = 90
@@ -37,14 +38,14 @@ _CLOSING = {"`": "`", '"': '"', "“": "”"}
 
 def find_titled_line(document: Document) -> ErrorRecord | None:
     """Return the line of the body that the title quotes, or None; of several, the one it quotes most of."""
-    body = document.sources["body"].lower()
+    body = lower(document.sources["body"])
     clauses = sorted(
         (words for words in _clauses(document.issue.title) if words in body), key=len, reverse=True
     )
     lines = [line for block in document.of_source("body") for line in block.lines] if clauses else []
     for words in clauses:
         for line in lines:
-            at = line.text.lower().find(words)
+            at = lower(line.text).find(words)
             if at >= 0 and (found := _line_at(line, at, len(words))):
                 return ErrorRecord(None, first_sentence(found.text), found, rule=RULE)
     return None
@@ -52,7 +53,7 @@ def find_titled_line(document: Document) -> ErrorRecord | None:
 
 def _clauses(title: str) -> Iterator[str]:
     """Yield the parts of a title that may quote an error, in lower case."""
-    title = title[len(_TAGS.search(title)[0]) :].lower()
+    title = lower(title[len(_TAGS.search(title)[0]) :])
     starts = [0, *(found.end() for found in _STARTS.finditer(title))]
     for start in starts:
         part = title[start:]

@@ -21,6 +21,7 @@ from typing import Any
 from pydantic import Field
 
 from app.extract.facts import ErrorFact, Facts, Frozen
+from app.extract.log.messages import wrapper_rule
 from app.extract.log.signature import mask
 from app.extract.redact import mask_secrets
 from app.extract.rules.patterns import PatternSet, pattern
@@ -191,7 +192,9 @@ def family_of(facts: Facts, title: str) -> str | None:
     """Return the family key of a failure, a readable text; None if the issue says too little."""
     if facts.error is None or facts.failure_kind == "slowdown":  # what is slow has not ended with its error
         return _family_of_symptom(facts, title) or _family_of_title(title)
-    return family_of_error(facts.error) or _family_of_title(title)
+    is_wrapper = wrapper_rule(facts.error.line) is not None
+    told = _family_of_symptom(facts, title) if is_wrapper else None  # the title says more than a wrapper
+    return told or family_of_error(facts.error) or _family_of_title(title)
 
 
 def family_of_error(error: ErrorFact | None) -> str | None:
