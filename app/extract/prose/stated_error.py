@@ -38,7 +38,7 @@ _QUOTED = pattern(
     r"^`?\*{0,2}[ ]?(?:(?:with|and) )?(?:the )?"
     r"(?:(?:error |exception )?(?:(?:is |was |gets )?(?:raised|thrown) )?(?:with )?(?:this |the following )?"
     r"(?:(?:error )?(?:message|text)|saying|that says|stating|reading))?[ ]?[:,(-]?[ ]?(?:`{3}\w{0,10}[ ]?)?"
-    r"(?:`([^`]{6,300})`|\"([^\"]{6,300})(?:\"|$)|'([^']{6,300})'(?:[\s).,]|$)|“([^”]{6,300})”)"
+    r"(?:`([^`\s][^`]{5,299})`|\"([^\"]{6,300})(?:\"|$)|'([^']{6,300})'(?:[\s).,]|$)|“([^”]{6,300})”)"
 )
 _CLAUSE_ENDS = (";", ":", " but ", ", then ", " then ", " and then ", "(", " — ", " – ", ". ")
 _NATIVE_FILES = (".cu", ".cuh", ".cpp", ".cc", ".hpp")

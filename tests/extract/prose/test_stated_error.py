@@ -38,9 +38,10 @@ def said(
         ),
         (
             "An illegal memory access at custom_all_reduce.cuh:455 ends it.",
-            ("CUDA error", "", "custom_all_reduce.cuh:455"),
+            ("CUDA error", "illegal memory access", "custom_all_reduce.cuh:455"),
         ),
-        ("It stops at startup with an illegal memory access.", ("CUDA error", "", None)),
+        ("It stops at startup with an illegal memory access.", ("CUDA error", "illegal memory access", None)),
+        ("It ends with an `IndexError` from Triton's `convert_all`.", ("IndexError", "", None)),
         ("First a cuBLAS internal error, later nothing.", ("CUDA error", "", None)),
         ("The batched matmul segfaults on the second request.", ("Segmentation fault", "", None)),
         ("Rank 3 hits an assertion after the first step.", ("AssertionError", "", None)),
@@ -150,7 +151,7 @@ def test_a_comment_s_error_is_read_where_title_and_body_name_none() -> None:
     assert said("It stops.", "Stops", "Here it ends with an illegal memory access.") is None
     assert said("It stops.", "Stops", "Here it ends with an illegal memory access.", of_comments=True) == (
         "CUDA error",
-        "",
+        "illegal memory access",
         None,
     )
 
