@@ -216,17 +216,13 @@ def _issue_errors(document: Document) -> CauseChain:
     If none of them names one, the log's outermost error is `apparent`.
     """
     logged = title_first(_logged_errors(document, "body"), document.issue.title)
-    title = title_error(document.issue.title)
-    titled = find_cause([title], ()).cause if title is not None else None
-    if titled is not None:
-        titled = resolve_missing_operator([titled], read_lines(_lines_of(document, "body")))[0]
     if logged.cause is not None and logged.cause.weak < WEAK_HINT:
         return replace(logged, cause=_with_frame(document, logged, logged.cause))
-    named = titled or logged.cause
+    named = _titled_error(document) or logged.cause
     if named is not None:
         return replace(logged, cause=_with_frame(document, logged, named))
     stated = find_stated_error(document)
-    named = None if stated is None or stated.rule == WRAPPER else stated
+    named = _unless_wrapper(stated)
     for source in document.sources:
         if source.startswith("comment:"):
             commented = _logged_errors(document, source)
@@ -234,16 +230,23 @@ def _issue_errors(document: Document) -> CauseChain:
                 return commented
     apparent = logged.apparent
     if named is None and apparent is None:
-        named = find_titled_line(document) or _named_in_comments(document)
+        named = find_titled_line(document) or _unless_wrapper(find_stated_error(document, comments=True))
     if named is not None:
         return replace(logged, cause=_with_frame(document, logged, named))
     apparent = apparent or stated
     return replace(logged, apparent=apparent and replace(apparent, frame=apparent.frame or logged.place))
 
 
-def _named_in_comments(document: Document) -> ErrorRecord | None:
-    found = find_stated_error(document, comments=True)
-    return found if found is not None and found.rule != WRAPPER else None
+def _titled_error(document: Document) -> ErrorRecord | None:
+    """Return the error that the title names, or what the body's log shows to be behind it."""
+    title = title_error(document.issue.title)
+    titled = find_cause([title], ()).cause if title is not None else None
+    lines = read_lines(_lines_of(document, "body"))
+    return resolve_missing_operator([titled], lines)[0] if titled is not None else None
+
+
+def _unless_wrapper(stated: ErrorRecord | None) -> ErrorRecord | None:
+    return stated if stated is not None and stated.rule != WRAPPER else None
 
 
 def _with_frame(document: Document, logged: CauseChain, cause: ErrorRecord) -> ErrorRecord:

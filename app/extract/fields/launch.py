@@ -42,18 +42,19 @@ _COMMAND = pattern(
     r"(?:vllm[ \t]+serve[ \t]+[^\s\[]|(?:\S*/)?python[\d.]*[ \t]+(?:-u[ \t]+)?-m[ \t]+vllm\.entrypoints\.|"
     r"(?:docker|podman)[ \t]+run[ \t]+))"
 )
+_ASSIGNED = r"[A-Z][A-Z0-9]*_[A-Z0-9_]+=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'`\\;&]+)"
+_ASSIGNMENT = pattern(_ASSIGNED)
+_EXPORTED = pattern(rf"\bexport[ \t]+({_ASSIGNED})")
 _STARTED = pattern(
-    r"((?:(?:export[ \t]+)?[A-Z][A-Z0-9]*_[A-Z0-9_]+=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'`\\;&]+)[\s\\;&]+)*)"
+    rf"((?:(?:export[ \t]+)?{_ASSIGNED}[\s\\;&]+)*)"
     r"(?:(?:nohup|exec|sudo|env|time|srun|numactl|taskset|uv[ \t]+run)[ \t]+"
     r"(?:-\S+[ \t]+(?:[\d,:-]+[ \t]+)?)*"
     r"|[a-z]\w*[ \t]+run[ \t]+(?:-\S+[ \t]+(?:[\w,:-]+[ \t]+)?)*--[ \t]+)*"
     r"(?:vllm[ \t]+serve\b|(?:\S*/)?python[\d.]*[ \t]+-m[ \t]+vllm\.entrypoints\.)"
 )
 """A command that starts the server, which need not begin a line, after the variables set for it."""
-_EXPORTED = pattern(r"\bexport[ \t]+([A-Z][A-Z0-9]*_[A-Z0-9_]+=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'`\\;&]+))")
 MAX_EXPORT_CHARS = 300
 """Distance of an `export` before the command that it is for."""
-_SET = re.compile(r"([A-Z][A-Z0-9_]+)=(\"[^\"]*\"|'[^']*'|[^\s;&\\]+)")
 _WORD = re.compile(r"(?:[^\s\"'\\]|\\.|\"(?:[^\"\\]|\\.)*\"|'[^']*')+")
 _OPTION = re.compile(r"--?[A-Za-z]")
 _OPERATOR = re.compile(r"\d?>|[|&;<#]|\(APIServer")
@@ -199,10 +200,11 @@ def _variables_before(log: str) -> tuple[Piece, ...]:
     commands = list(_STARTED.finditer(log))
     if not commands:
         return ()
-    start = commands[-1].start()
-    exported = (found[1] for found in _EXPORTED.finditer(log[max(0, start - MAX_EXPORT_CHARS) : start]))
-    found = dict(_SET.findall(f"{' '.join(exported)} {commands[-1][1]}"))
-    return tuple(Piece(f"{name}={OPEN if _MASK in value else value}", name) for name, value in found.items())
+    start, typed = commands[-1].start(), commands[-1][1]
+    exported = _EXPORTED.findall(log[max(0, start - MAX_EXPORT_CHARS) : start])
+    assigned = [*exported, *_ASSIGNMENT.findall(typed)]
+    values = dict(text.split("=", 1) for text in assigned)
+    return tuple(Piece(f"{name}={OPEN if _MASK in value else value}", name) for name, value in values.items())
 
 
 def _model_of_engine(log: str) -> str:

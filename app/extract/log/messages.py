@@ -179,9 +179,8 @@ def resolve_missing_operator(causes: list[ErrorRecord], lines: Iterable[LogLine]
     """Put before the error of a missing operator why vLLM's extension was not loaded, if the log says it."""
     if not causes or not _NO_OPERATOR.search(causes[0].message):
         return causes
-    warned = ((line, _NOT_LOADED.search(line.text)) for line in lines if "Failed to import" in line.text)
-    for line, found in warned:
-        if found:
+    for line in lines:
+        if "Failed to import" in line.text and (found := _NOT_LOADED.search(line.text)):
             fault = ErrorRecord(found.group(1), found.group(2), line, rule="native.extension_not_loaded")
             return [with_frames_of(fault, causes[0]), *causes]
     return causes

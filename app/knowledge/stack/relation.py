@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
+from app.extract.facts import ErrorFact
 from app.extract.fields.gpu_names import architecture_of, find_mentions
 from app.extract.fields.settings import normalise_name
 from app.extract.log.messages import wrapper_rule
@@ -282,17 +283,22 @@ def _titled_architecture(stack: Stack, case: FailureCase) -> Iterator[Sign]:
 
 def _is_any_failure(case: FailureCase) -> bool:
     """True if the error has many causes, is told by its type alone, or is not told at all."""
-    error = case.facts.error
-    if error is None or wrapper_rule(error.line) is not None:
+    error = _shown_error(case)
+    if error is None:
         return _is_untold(case) or _names_many_failures(case.title)
     return _BARE_TYPE.fullmatch(error.line) is not None or _names_many_failures(error.line)
 
 
 def _is_untold(case: FailureCase) -> bool:
     """True if the report shows no error but a wrapper, and its kind does not say what fails either."""
+    is_silent = case.facts.failure_kind in _UNTOLD_KINDS and case.facts.regression is None
+    return is_silent and _shown_error(case) is None
+
+
+def _shown_error(case: FailureCase) -> ErrorFact | None:
+    """Return the error of a report; None for a wrapper of one that it does not show."""
     error = case.facts.error
-    is_shown = error is not None and wrapper_rule(error.line) is None
-    return not is_shown and case.facts.failure_kind in _UNTOLD_KINDS and case.facts.regression is None
+    return error if error is not None and wrapper_rule(error.line) is None else None
 
 
 @lru_cache(maxsize=8192)
