@@ -13,10 +13,12 @@ from starlette.staticfiles import StaticFiles
 
 from app import __version__
 from app.config import Settings, shared_metrics_folder
-from app.errors import StoreError
+from app.errors import StoreError, TriageError
 from app.knowledge.freshness import reader_overview
+from app.knowledge.issue.browse import IssueQuery, browse
 from app.knowledge.operations.log_reading import read_log_by_model
 from app.knowledge.operations.retention import forget_old, forget_regularly
+from app.knowledge.version.regressions import regressions
 from app.model_reader import log_reader, question_embedder
 from app.paths import static_dir
 from app.store.session import Store, open_store
@@ -167,6 +169,7 @@ def _at_work(
         )
     with suppress(StoreError):  # /readyz says what is wrong with it
         forget_old(store)
+    _load_lists(impatient, settings.default_repo)
     try:
         with threads_beside(retention=partial(forget_regularly, store), background=background):
             yield state.services
@@ -175,6 +178,13 @@ def _at_work(
         for client in (embed, reader):
             if client is not None:
                 client.close()
+
+
+def _load_lists(store: Store, repo: str) -> None:
+    """Load what all lists share, so that the first visitor does not wait for it."""
+    with suppress(TriageError):  # whoever asks for a list is told what is wrong
+        browse(store, repo, IssueQuery(), facets=True)
+        regressions(store, repo)
 
 
 @contextmanager

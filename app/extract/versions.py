@@ -88,6 +88,8 @@ def plain_version(text: str) -> str:
 
 def is_before(one: str | None, other: str | None) -> bool:
     """True if the first version is known to precede the other."""
+    if not one or not other:
+        return False
     first, second = ordered(one), ordered(other)
     if first is None or second is None:
         return bool(_day(one)) and _day(one) < _day(other)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from secrets import token_bytes
 from typing import Literal
 
@@ -12,21 +12,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
 
 from app.errors import StoreError
-from app.store.engine.connect import is_sqlite, open_engine, reader_of, sql_rows, upsert, writer_of
+from app.store.engine.connect import is_sqlite, open_engine, reader_of, upsert, writer_of
 from app.store.engine.errors import explain
 from app.store.engine.sqlite_file import opened_file, sqlite_file, truncate_wal
+from app.store.kept import VERSION, Kept, data_version
 from app.store.tables import SECRET
 
 Kind = Literal["content", "votes"]
 """"content" is GitHub data and judgements; "votes" are visitors' votes, which few answers depend on."""
-_VERSION = "data of kind "
-
-
-def _data_version(session: Session, *kinds: Kind) -> bytes:
-    """Return a token for the data of these kinds as this session sees it. Every write changes it."""
-    query = "SELECT name, value FROM secret WHERE name IN :names"
-    tokens = dict(sql_rows(session, query, names=[_VERSION + kind for kind in kinds]))
-    return b" ".join(bytes(tokens.get(_VERSION + kind, b"")) for kind in kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +31,7 @@ class Store:
 
     engine: Engine
     write_wait_s: float | None = None
+    _kept: Kept = field(default_factory=Kept, repr=False, compare=False)
 
     @contextmanager
     def unit_of_work(self, *, changes: Kind | None = "content") -> Iterator[Session]:
@@ -50,7 +44,7 @@ class Store:
             with Session(writer_of(self.engine, self.write_wait_s), expire_on_commit=False) as session:
                 yield session
                 if changes is not None and session.in_transaction():
-                    token = {"name": _VERSION + changes, "value": token_bytes(8)}
+                    token = {"name": VERSION + changes, "value": token_bytes(8)}
                     upsert(session, SECRET, [token], keys=("name",))
                 session.commit()
         except (DBAPIError, PoolTimeoutError) as error:
@@ -60,7 +54,7 @@ class Store:
     def reading(self) -> Iterator[Session]:
         """Open a read-only session with one consistent snapshot of the data, taken at its first statement."""
         try:
-            with Session(reader_of(self.engine), expire_on_commit=False) as session:
+            with Session(reader_of(self.engine), expire_on_commit=False, info={Kept: self._kept}) as session:
                 yield session
                 if not is_sqlite(self.engine):
                     session.commit()  # a rollback would discard the driver's prepared statements
@@ -70,7 +64,7 @@ class Store:
     def data_version(self, *kinds: Kind) -> bytes:
         """Return a token that changes with every commit of data of these kinds; for cache validation."""
         with self.reading() as session:
-            return _data_version(session, *kinds)
+            return data_version(session, *kinds)
 
     def erase_deleted(self, *, compact: bool = False) -> None:
         """Remove deleted content from SQLite's files too; on PostgreSQL, vacuuming does so.

@@ -47,7 +47,7 @@ from app.store.derived.facts import (
     find_titles_with,
     numbers_by,
     numbers_labelled,
-    numbers_updated,
+    numbers_since,
 )
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.github.issues import find_heads, find_repository
@@ -217,13 +217,15 @@ def browse(
         repo_id = find_repository(session, repo)
         if is_vllm(repo):
             check_possible(session, repo_id, "vllm_version", query.vllm_version)
-        known = IssueFacets(session, repo_id, query.since)
+        known = IssueFacets(session, repo_id)
         if query.gpu and not known.having("gpu", query.gpu).size and (doubt := gpu_doubt(query.gpu)):
             raise InputError(f"gpu: {doubt}")
         scores, ignored = _search(session, known, repo_id, query.q)
         base = known.listed
+        if query.since is not None:
+            base = base & known.mask(numbers_since(session, repo_id, "created_at", query.since))
         if query.updated_since is not None:
-            base = base & known.mask(numbers_updated(session, repo_id, query.updated_since))
+            base = base & known.mask(numbers_since(session, repo_id, "updated_at", query.updated_since))
         if query.label is not None:
             base = base & known.mask(numbers_labelled(session, repo_id, query.label))
         if among is not None:

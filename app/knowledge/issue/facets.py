@@ -1,13 +1,12 @@
 """Inverted index of a repository's issues: for each facet and value the issues that have it.
 
-The store returns the issue numbers of a value as one text. They are kept as arrays, so that hundreds of
-thousands of issues can be filtered and counted without an object per row.
+The store returns the issue numbers of a value as an array and keeps it until the next write, so that hundreds
+of thousands of issues can be filtered and counted without an object per row.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -57,18 +56,16 @@ _TRUNCATED = re.compile(r"\.\.\.|…")
 
 
 class IssueFacets:
-    """A repository's issues opened at or after `since`, grouped by facet value; loaded lazily."""
+    """A repository's issues, grouped by facet value; loaded lazily."""
 
-    def __init__(self, session: Session, repo_id: int, since: datetime | None = None) -> None:
+    def __init__(self, session: Session, repo_id: int) -> None:
         self.session = session
         self.repo_id = repo_id
-        self._since = since
-        self._values: dict[str, dict[str, Numbers]] = {}
         self._groups: dict[FacetName, Groups] = {}
 
     @cached_property
-    def states(self) -> dict[str, Numbers]:
-        return numbers_by_state(self.session, self.repo_id, since=self._since)
+    def states(self) -> Mapping[str, Numbers]:
+        return numbers_by_state(self.session, self.repo_id)
 
     @cached_property
     def listed(self) -> Mask:
@@ -112,16 +109,11 @@ class IssueFacets:
 
     def values(self, *fields: str) -> dict[str, Numbers]:
         """Return the issues by lower-case value of these fields."""
-        if missing := [field for field in fields if field not in self._values]:
-            self._values |= {field: {} for field in missing}
-            for field, key, numbers in numbers_by_value(self.session, self.repo_id, missing):
-                self._values[field][key] = numbers
-        if len(fields) == 1:
-            return self._values[fields[0]]
-        return _regroup(((key, found) for field in fields for key, found in self._values[field].items()), str)
+        found = numbers_by_value(self.session, self.repo_id, fields)
+        return _regroup(((key, numbers) for _, key, numbers in found), str)
 
     @cached_property
-    def readings(self) -> list[ReadingGroup]:
+    def readings(self) -> Sequence[ReadingGroup]:
         """The issues by failure kind, error type and whether they have a remedy."""
         return numbers_by_reading(self.session, self.repo_id)
 

@@ -6,9 +6,9 @@ Listed issues are those of one repository that still exist on GitHub, without pu
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from app.extract.facts import Regression
 from app.store.engine.connect import joined, parse_joined, sql_rows
+from app.store.kept import kept_until_written
 
 Numbers = npt.NDArray[np.int64]
 """Issue numbers."""
@@ -24,21 +25,22 @@ OrderColumn = Literal["updated_at", "comments", "reactions"]
 _LISTED = "repo_id = :repo_id AND is_pull_request = false AND gone_at IS NULL"
 
 
-def numbers_by_state(session: Session, repo_id: int, *, since: datetime | None = None) -> dict[str, Numbers]:
-    """Return issue numbers by state; with `since`, only issues opened at or after it."""
-    later = "" if since is None else "AND created_at >= :since"
-    bound: dict[str, Any] = {} if since is None else {"since": since}
-    numbers = joined(session, "number")
-    query = f"SELECT state, {numbers} FROM issue WHERE {_LISTED} {later} GROUP BY state"
-    return {state: parse_joined(text) for state, text in sql_rows(session, query, repo_id=repo_id, **bound)}
+@kept_until_written
+def numbers_by_state(session: Session, repo_id: int) -> Mapping[str, Numbers]:
+    """Return issue numbers by state."""
+    query = f"SELECT state, {joined(session, 'number')} FROM issue WHERE {_LISTED} GROUP BY state"
+    return {state: parse_joined(text) for state, text in sql_rows(session, query, repo_id=repo_id)}
 
 
-def numbers_updated(session: Session, repo_id: int, since: datetime) -> Numbers:
-    """Return the issues updated at or after a time."""
-    query = f"SELECT {joined(session, 'number')} FROM issue WHERE {_LISTED} AND updated_at >= :since"
+def numbers_since(
+    session: Session, repo_id: int, column: Literal["created_at", "updated_at"], since: datetime
+) -> Numbers:
+    """Return the issues opened or updated at or after a time."""
+    query = f"SELECT {joined(session, 'number')} FROM issue WHERE {_LISTED} AND {column} >= :since"
     return parse_joined(sql_rows(session, query, repo_id=repo_id, since=since)[0][0])
 
 
+@kept_until_written
 def numbers_by(session: Session, repo_id: int, column: OrderColumn) -> Numbers:
     """Return the issues and pull requests with a value in the column, in descending order of it."""
     query = f"SELECT number FROM issue WHERE repo_id = :repo_id AND {column} IS NOT NULL"
@@ -60,14 +62,21 @@ def numbers_by_value(
     session: Session, repo_id: int, fields: Sequence[str]
 ) -> Iterator[tuple[str, str, Numbers]]:
     """Yield (field, lowercase value, issue numbers) for every value of these fields."""
+    for field in fields:
+        for key, numbers in _numbers_of(session, repo_id, field).items():
+            yield field, key, numbers
+
+
+@kept_until_written
+def _numbers_of(session: Session, repo_id: int, field: str) -> Mapping[str, Numbers]:
+    """Return the issues by lowercase value of a field."""
     # One query per field lets SQLite group by index order without sorting.
     query = f"""
         SELECT value_key, {joined(session, "DISTINCT number")} FROM fact
         WHERE field = :field AND repo_id = :repo_id GROUP BY value_key
     """
-    for field in fields:
-        for key, text in sql_rows(session, query, repo_id=repo_id, field=field):
-            yield field, key, parse_joined(text)
+    rows = sql_rows(session, query, repo_id=repo_id, field=field)
+    return {key: parse_joined(text) for key, text in rows}
 
 
 def values_in_titles(
@@ -82,7 +91,8 @@ def values_in_titles(
     return sql_rows(session, query, repo_id=repo_id, numbers=list(numbers), fields=list(fields))
 
 
-def numbers_by_reading(session: Session, repo_id: int) -> list[ReadingGroup]:
+@kept_until_written
+def numbers_by_reading(session: Session, repo_id: int) -> Sequence[ReadingGroup]:
     """Return all issues that have been read, grouped by the columns that lists filter by."""
     query = f"""
         SELECT failure_kind, error_type, has_remedy, {joined(session, "number")} FROM reading
@@ -150,7 +160,8 @@ def often_stated(session: Session, repo_id: int, field: str, issues_min: int) ->
     return {value for (value,) in rows}
 
 
-def stated_regressions(session: Session, repo_id: int) -> dict[int, StatedRange]:
+@kept_until_written
+def stated_regressions(session: Session, repo_id: int) -> Mapping[int, StatedRange]:
     """Return the stated regression range of every failure that has one and still exists on GitHub."""
     # The index of facts by field finds the few rows; filtering by repository too, SQLite would use the one by
     # issue. The range itself is read from `reading`, where it is stored as one object.

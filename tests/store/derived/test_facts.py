@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,7 +18,7 @@ from app.store.derived.facts import (
     numbers_by_state,
     numbers_by_value,
     numbers_labelled,
-    numbers_updated,
+    numbers_since,
 )
 from app.store.derived.readings import Reading, save_readings
 from app.store.github.issues import add_repository, save_issues
@@ -52,7 +53,7 @@ def evidence(field: str, value: str) -> Evidence:
     )
 
 
-def plain(groups: dict[str, Numbers]) -> dict[str, list[int]]:
+def plain(groups: Mapping[str, Numbers]) -> dict[str, list[int]]:
     return {value: sorted(numbers.tolist()) for value, numbers in groups.items()}
 
 
@@ -65,16 +66,16 @@ def test_pull_requests_gone_issues_and_other_repositories_are_not_listed(store: 
         assert plain(numbers_by_state(session, other)) == {"open": [9]}
 
 
-def test_issues_are_listed_with_their_state_from_a_moment_on(store: Store) -> None:
+def test_issues_are_listed_with_their_state_and_from_a_time_on(store: Store) -> None:
     repo = keep(
         store, an_issue(1, state="closed"), an_issue(2, created_at=LATE), an_issue(3, created_at=None)
     )
 
     with store.reading() as session:
         assert plain(numbers_by_state(session, repo)) == {"closed": [1], "open": [2, 3]}
-        assert plain(numbers_by_state(session, repo, since=LATE)) == {"open": [2]}
-        assert plain(numbers_by_state(session, repo, since=EARLY)) == {"closed": [1], "open": [2]}
-        assert numbers_updated(session, repo, LATE + timedelta(days=1)).tolist() == []
+        assert numbers_since(session, repo, "created_at", LATE).tolist() == [2]
+        assert sorted(numbers_since(session, repo, "created_at", EARLY).tolist()) == [1, 2]
+        assert numbers_since(session, repo, "updated_at", LATE + timedelta(days=1)).tolist() == []
 
 
 @pytest.mark.parametrize("label", ["Große Last", "große LAST"])
