@@ -38,13 +38,13 @@ from app.extract.prose.mentions import find_fix, find_related
 from app.extract.prose.regression import find_regression, without_earlier_fix
 from app.extract.prose.stated_causes import find_causes, find_reproductions
 from app.extract.prose.stated_error import WRAPPER, find_stated_error, find_stated_place
-from app.extract.prose.titled_line import find_titled_line
+from app.extract.prose.titled_line import find_titled_line, find_titled_message
 from app.extract.remedies.workarounds import find_repeats, find_workarounds
 from app.extract.text.blocks import read_document, read_log_document
 from app.extract.text.document import Document, IssueText, Line
 from app.extract.versions import is_same, ordered
 
-RULES_VERSION = "2026-11-28.4"
+RULES_VERSION = "2026-11-28.5"
 """Changed with every rule change; stored readings of another version are read again."""
 
 MAX_ISSUE_CHARS = 400_000
@@ -231,6 +231,7 @@ def _issue_errors(document: Document) -> CauseChain:
     apparent = logged.apparent
     if named is None and apparent is None:
         named = find_titled_line(document) or _unless_wrapper(find_stated_error(document, comments=True))
+        named = named or find_titled_message(document)
     if named is not None:
         return replace(logged, cause=_with_frame(document, logged, named))
     apparent = apparent or stated

@@ -230,8 +230,14 @@ def read_arguments(dump: str) -> dict[str, Any] | None:
             return {word.arg: _value(word.value) for word in node.keywords if word.arg}
         if isinstance(node, ast.Dict):
             keys = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
-            return {str(k): _value(v) for k, v in zip(keys, node.values, strict=True) if k is not None}
+            found = {str(k): _value(v) for k, v in zip(keys, node.values, strict=True) if k is not None}
+            return {"".join(name.split()): _without_ends(value) for name, value in found.items()}
     return None
+
+
+def _without_ends(value: Any) -> Any:
+    """Return a text without the blanks around it, which a terminal adds where it wraps a line."""
+    return value.strip() if isinstance(value, str) else value
 
 
 def _closing_index(text: str) -> int | None:

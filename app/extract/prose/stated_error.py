@@ -40,6 +40,7 @@ _QUOTED = pattern(
     r"(?:(?:error )?(?:message|text)|saying|that says|stating|reading))?[ ]?[:,(-]?[ ]?(?:`{3}\w{0,10}[ ]?)?"
     r"(?:`([^`\s][^`]{5,299})`|\"([^\"]{6,300})(?:\"|$)|'([^']{6,300})'(?:[\s).,]|$)|“([^”]{6,300})”)"
 )
+_COLON = pattern(r"^(?:: |：\s?)")
 _CLAUSE_ENDS = (";", ":", " but ", ", then ", " then ", " and then ", "(", " — ", " – ", ". ")
 _NATIVE_FILES = (".cu", ".cuh", ".cpp", ".cc", ".hpp")
 
@@ -114,8 +115,8 @@ def _cause(sentence: Sentence, rule: Rule, found: Any) -> ErrorRecord | None:
     kind = rule["type"] or _class(groups.get("name") or "") or None
     after = sentence.text[end : end + MAX_MESSAGE_CHARS + 60]
     message = groups.get("message") or _quoted(after)
-    if sentence.source == "title" and after.startswith(": "):
-        message = message or after[2:].partition("  ")[0].strip()
+    if sentence.source == "title" and (colon := _COLON.match(after)):
+        message = message or after[colon.end() :].partition("  ")[0].strip()
     wrapper = wrapper_rule(f"{kind}: {message or after.lstrip(' :-')}") if kind is not None else None
     if wrapper is not None and wrapper.extra.get("noise"):
         return None

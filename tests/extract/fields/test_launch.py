@@ -139,6 +139,13 @@ def test_a_wrapped_dump_is_one_dump() -> None:
     assert line_of(dump, "0.5.0") == MODULE
 
 
+def test_blanks_that_a_terminal_put_into_a_dump_are_taken_out() -> None:
+    dump = NEW.format(
+        "{'model': 'acme/V', 'port': 81, 'enforce_ea ger': True, 'uvicorn_log_level': ' debug'}"
+    )
+    assert line_of(dump) == "vllm serve acme/V --port 81 --enforce-eager --uvicorn-log-level debug"
+
+
 @pytest.mark.parametrize(
     "log",
     [

@@ -167,6 +167,14 @@ def test_a_flattened_traceback_is_read() -> None:
             ("CUDA error", "out of memory", "transport/net_ib.cc:388"),
         ),
         ("Fatal Python error: Segmentation fault", ("Segmentation fault", "Segmentation fault", None)),
+        (
+            "Fatal Python error: Segmentation fault ... Current thread 0x00007f5442d0f740",
+            ("Segmentation fault", "Segmentation fault", None),
+        ),
+        (
+            "/app/build/csrc/fused_rope.hip:409:11: error: unused variable 'dim' [-Werror,-Wunused-variable]",
+            (None, "unused variable 'dim' [-Werror,-Wunused-variable]", "fused_rope.hip"),
+        ),
         ("*** SIGSEGV received at time=1 on cpu 4 ***", ("Segmentation fault", "SIGSEGV received", None)),
         (
             "Memory access fault by GPU node-4 (Agent handle: 0x55d) on address 0x7f2. Reason: Unknown.",

@@ -179,6 +179,10 @@ def test_a_place_named_beside_the_class_is_found() -> None:
     assert find_stated_place(document, "KeyError") is None
 
 
+def test_a_wide_colon_in_a_title_introduces_the_message_too() -> None:
+    assert said("It stops.", "[Bug]: 推理出现 KeyError：residual") == ("KeyError", "residual", None)
+
+
 @given(
     st.lists(
         st.sampled_from(
