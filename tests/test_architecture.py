@@ -42,6 +42,7 @@ FLOORS: dict[str, Sequence[Sequence[str]]] = {
     "app.store": (
         ("tables", "records"),
         ("engine",),
+        ("memo",),
         ("session", "schema"),
         ("github", "people"),
         ("derived",),

@@ -15,7 +15,7 @@ from app.errors import StoreError
 from app.store.engine.connect import is_sqlite, open_engine, reader_of, upsert, writer_of
 from app.store.engine.errors import explain
 from app.store.engine.sqlite_file import opened_file, sqlite_file, truncate_wal
-from app.store.kept import VERSION, Kept, data_version
+from app.store.memo import VERSION, Memo, data_version
 from app.store.tables import SECRET
 
 Kind = Literal["content", "votes"]
@@ -31,7 +31,7 @@ class Store:
 
     engine: Engine
     write_wait_s: float | None = None
-    _kept: Kept = field(default_factory=Kept, repr=False, compare=False)
+    _memo: Memo = field(default_factory=Memo, repr=False, compare=False)
 
     @contextmanager
     def unit_of_work(self, *, changes: Kind | None = "content") -> Iterator[Session]:
@@ -54,7 +54,7 @@ class Store:
     def reading(self) -> Iterator[Session]:
         """Open a read-only session with one consistent snapshot of the data, taken at its first statement."""
         try:
-            with Session(reader_of(self.engine), expire_on_commit=False, info={Kept: self._kept}) as session:
+            with Session(reader_of(self.engine), expire_on_commit=False, info={Memo: self._memo}) as session:
                 yield session
                 if not is_sqlite(self.engine):
                     session.commit()  # a rollback would discard the driver's prepared statements

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from app.extract.facts import Regression
 from app.store.engine.connect import joined, parse_joined, sql_rows
-from app.store.kept import kept_until_written
+from app.store.memo import kept_until_written
 
 Numbers = npt.NDArray[np.int64]
 """Issue numbers."""

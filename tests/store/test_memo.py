@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session
 
 from app.store.engine.connect import sql_rows
 from app.store.github.issues import add_repository
-from app.store.kept import kept_until_written
+from app.store.memo import kept_until_written
 from app.store.session import Store
 
 computed: list[int] = []

@@ -23,7 +23,7 @@ def data_version(session: Session, *kinds: str) -> bytes:
     return b" ".join(bytes(tokens.get(VERSION + kind, b"")) for kind in kinds)
 
 
-class Kept:
+class Memo:
     """What this process computed over one store, by function and arguments. Thread-safe.
 
     One lock for all: who asks for what is being computed waits for it instead of computing it too.
@@ -53,12 +53,12 @@ def kept_until_written(
 
     @wraps(function)
     def answer(session: Session, /, *args: Asked.args, **options: Asked.kwargs) -> Found:
-        kept: Kept | None = session.info.get(Kept)
-        if kept is None:
+        memo: Memo | None = session.info.get(Memo)
+        if memo is None:
             return function(session, *args, **options)
         if "version" not in session.info:
             session.info["version"] = data_version(session, "content")
         key = function, args, tuple(sorted(options.items()))
-        return kept.answer(session.info["version"], key, lambda: function(session, *args, **options))
+        return memo.answer(session.info["version"], key, lambda: function(session, *args, **options))
 
     return answer
