@@ -51,7 +51,9 @@ MAX_ISSUE_CHARS = 400_000
 """Maximum length read of a body or comment; GitHub's limit is 65,536, imported files have none."""
 
 
-UNSIGNED = ("said.", ONLY_WRAPPER, ERROR_LINE, DEATH, REFUSED)
+STATED = "said."
+"""Prefix of the rule ids of errors that people tell in their own words."""
+UNSIGNED = (STATED, ONLY_WRAPPER, ERROR_LINE, DEATH, REFUSED)
 """Prefixes of rule ids whose causes get no signature: shared by unrelated failures, or not from a log."""
 APPARENT_CONFIDENCE = 0.4
 """Confidence of an error message if only a wrapper is known."""
@@ -120,7 +122,10 @@ def read_issue(issue: IssueText) -> IssueReading:
     # A wrapper in the reporter's words says less of the kind than the words around it.
     telling = None if errors.apparent is not None and errors.apparent.rule == WRAPPER else error
     is_failure, kind, kind_evidence = find_failure(
-        document, telling.type if telling else None, telling.message if telling else ""
+        document,
+        telling.type if telling else None,
+        telling.message if telling else "",
+        is_printed=errors.cause is not None and not errors.cause.rule.startswith(STATED),
     )
     workarounds = find_workarounds(document)
     regression, regression_evidence = find_regression(document)

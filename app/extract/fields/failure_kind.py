@@ -14,7 +14,6 @@ from typing import cast
 from app.extract.evidence import cite
 from app.extract.facts import Evidence, FailureKind
 from app.extract.lists import load
-from app.extract.log.lines import unwrap
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, load_rule_set
 from app.extract.text.blocks import windows
@@ -31,7 +30,6 @@ _CONFIDENCE = {"title": 0.9, "error": 0.9, "label": 0.7, "text": 0.6}
 _CI_REPORTS = ("[ci fail", "[ci-fail", "[ci] fail", "[ci/fail")
 _REPORTS = ("[bug", *_CI_REPORTS)
 _SLOWER = pattern(_LIST["slower"]["title"], ignore_case=True)
-_TRACEBACK = "Traceback (most recent call last)"
 _PLAN = pattern(_PROPOSAL_LIST["plan"]["title"], ignore_case=True)
 _SPAM = pattern(_PROPOSAL_LIST["spam"]["title"], ignore_case=True)
 _REQUEST = pattern(_PROPOSAL_LIST["wish"]["title"], ignore_case=True)
@@ -43,13 +41,14 @@ MAX_SENTENCES = 2_000
 
 
 def find_failure(
-    document: Document, error_type: str | None, error_message: str
+    document: Document, error_type: str | None, error_message: str, *, is_printed: bool = False
 ) -> tuple[bool, FailureKind, Evidence | None]:
     """Return whether the issue reports a failure, and its kind.
 
     Args:
         error_type: class of the root error, None if there is none or only a message.
         error_message: its message in one line, "" if there is none.
+        is_printed: whether a program printed the error; then even a request reports a failure.
 
     Returns:
         Whether something fails, the kind ("none" if nothing does), and the quote that supports it.
@@ -58,7 +57,9 @@ def find_failure(
     error = f"{error_type}: {error_message}" if error_type else error_message
     if _SPAM.search(document.sources["title"]):
         return False, "none", _cite(document, "none", whole, "kind.title_spam")
-    if is_request(document) and not _shows_failure(document, error_type, error_message):
+    is_titled = error_type is not None and error_type in document.issue.title
+    is_shown = is_titled or (is_printed and not is_proposal(document))
+    if is_request(document) and not is_shown:
         return False, "none", _cite(document, "none", whole, "kind.title_request")
     place = _message_span(document, error_message or error_type or "") or whole
     for step in ("title_first", "build", "error", "title"):
@@ -111,19 +112,6 @@ def _is_of_ci(title: str) -> bool:
 
 def _is_question(title: str) -> bool:
     return title.rpartition("]")[2].lstrip(" :：").lower().startswith(_QUESTIONS)
-
-
-def _shows_failure(document: Document, error_type: str | None, error_message: str) -> bool:
-    """True if a request still reports a failure: its title names the error, or a program printed it."""
-    body = document.sources["body"]
-    if error_type is None:
-        return False
-    if error_type in document.issue.title or _TRACEBACK in body:
-        return True
-    at = body.find(error_message) if error_message else -1
-    printed, _, _ = unwrap(body[body.rfind("\n", 0, at) + 1 : at]) if at > 0 else ("", "", "")
-    name = printed.strip(" :E").rpartition(": ")[2]
-    return name.rpartition(".")[2] == error_type
 
 
 def _build_failure(document: Document) -> tuple[Rule, tuple[str, int, int]] | None:

@@ -53,6 +53,8 @@ _STARTED = pattern(
     r"(?:vllm[ \t]+serve\b|(?:\S*/)?python[\d.]*[ \t]+-m[ \t]+vllm\.entrypoints\.)"
 )
 """A command that starts the server, which need not begin a line, after the variables set for it."""
+_CONTAINER = pattern(r"\b(?:docker|podman)[ \t]+run\b")
+_CONTAINER_VARIABLE = pattern(rf"[ \t](?:-e|--env)[ \t=]+[\"']?({_ASSIGNED})")
 MAX_EXPORT_CHARS = 300
 """Distance of an `export` before the command that it is for."""
 _WORD = re.compile(r"(?:[^\s\"'\\]|\\.|\"(?:[^\"\\]|\\.)*\"|'[^']*')+")
@@ -196,13 +198,17 @@ def _from_arguments(log: str, vllm_version: str | None) -> Launch | None:
 
 
 def _variables_before(log: str) -> tuple[Piece, ...]:
-    """Return the variables set for the last server command in a text; masked values become `OPEN`."""
-    commands = list(_STARTED.finditer(log))
-    if not commands:
+    """Return the variables set for the last server command or container in a text; masked ones are `OPEN`."""
+    started, containers = list(_STARTED.finditer(log)), list(_CONTAINER.finditer(log))
+    start = started[-1].start() if started else -1
+    container = containers[-1].end() if containers else -1
+    if container > start:
+        assigned = _CONTAINER_VARIABLE.findall(log[container:][:MAX_COMMAND_CHARS])
+    elif started:
+        exported = _EXPORTED.findall(log[max(0, start - MAX_EXPORT_CHARS) : start])
+        assigned = [*exported, *_ASSIGNMENT.findall(started[-1][1])]
+    else:
         return ()
-    start, typed = commands[-1].start(), commands[-1][1]
-    exported = _EXPORTED.findall(log[max(0, start - MAX_EXPORT_CHARS) : start])
-    assigned = [*exported, *_ASSIGNMENT.findall(typed)]
     values = dict(text.split("=", 1) for text in assigned)
     return tuple(Piece(f"{name}={OPEN if _MASK in value else value}", name) for name, value in values.items())
 

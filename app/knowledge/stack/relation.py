@@ -196,7 +196,7 @@ def relate_text(stack: Stack, case: FailureCase, text: str, found: Relation) -> 
 def _signs(stack: Stack, case: FailureCase) -> Iterator[Sign]:
     """Yield the signs of each part of a report."""
     features = features_of_case(case)
-    for read in (_platform, _titled_architecture, _options, _bare_options, _parser):
+    for read in (_platform, _titled_architecture, _options, _bare_options, _parser, _remedied):
         yield from read(stack, case)
     for row in features:
         yield from _feature(stack, row, case)
@@ -378,6 +378,18 @@ def _parser(stack: Stack, case: FailureCase) -> Iterator[Sign]:
         yield Sign("agrees", f"of the parser {name}, as yours", is_specific=True)
     else:
         yield Sign("rules_out", f"its title names the parser {name}, which yours has not")
+
+
+def _remedied(stack: Stack, case: FailureCase) -> Iterator[Sign]:
+    """Judge by the options that a working remedy sets: where the stack has chosen them, it may be spared."""
+    for item in case.facts.workarounds:
+        if item.outcome == "fails" or item.without:
+            continue
+        for found in _OPTION.finditer(item.action):
+            name, value = normalise_name(found[1]), found[2] or ""
+            mine = (stack.options or {}).get(name)
+            if mine is not None and (mine == value or not _NUMBER.fullmatch(mine or value)):
+                yield Sign("differs", f"{found[1]} is reported to avoid it, and yours sets it")
 
 
 def _plain_name(name: str) -> str:

@@ -126,12 +126,10 @@ def line_of(version: str | None) -> Line | None:
 
 def _persists(case: FailureCase, start: str | None, version: str) -> bool:
     """True if an unresolved failure of an earlier version is assumed to persist in this one."""
-    if not _is_in_reach(start, version, OPEN_MINORS):
-        return False
     if _is_stale(case):
         last = case.unresolved_until
-        return last is not None and not is_before(last, version)
-    return case.state == "open"
+        return last is not None and not is_before(last, version) and _is_in_reach(start, version)
+    return case.state == "open" and _is_in_reach(start, version, OPEN_MINORS)
 
 
 def _is_stale(case: FailureCase) -> bool:

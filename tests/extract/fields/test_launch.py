@@ -233,6 +233,12 @@ DUMP = NEW.format("{'model_tag': 'acme/V', 'model': 'acme/V', 'max_model_len': 5
         (f"It was HF_TOKEN={'█' * 3} vllm serve acme/V here:", f"HF_TOKEN={OPEN} "),
         ("First `VLLM_USE_V1=1 vllm serve acme/V` worked, then `vllm serve acme/V`:", ""),
         ("With VLLM_USE_V1=1 it worked. Then vllm serve acme/V:", ""),
+        (
+            'Run: docker run --rm -e HF_HUB_OFFLINE=1 --env "VLLM_USE_V1=1" -p 8000:8000 vllm/vllm-openai:v0.9.1:',
+            "HF_HUB_OFFLINE=1 VLLM_USE_V1=1 ",
+        ),
+        ("First docker run -e VLLM_USE_V1=1 acme/vllm, then vllm serve acme/V:", ""),
+        ("First VLLM_USE_V1=1 vllm serve acme/V, then docker run vllm/vllm-openai:", ""),
         ("nothing of it", ""),
     ],
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.extract.facts import ErrorFact, Workaround
+from app.extract.facts import ErrorFact, Outcome, Workaround
 from app.knowledge.stack.relation import relate, relate_text, vendor_of
 from app.knowledge.stack.shapes import FailureCase, affects_of
 from app.knowledge.stack.stack import Stack, parse_stack
@@ -287,6 +287,26 @@ def test_the_run_of_the_report_must_be_one_like_it(text: str, reason: str | None
     before = relate(mine(), given)
     found = relate_text(mine(), given, text, before)
     assert found == before if reason is None else reason in found.reason
+
+
+@pytest.mark.parametrize(
+    ("action", "outcome", "answer"),
+    [
+        ("--quantization awq", "works", "unknown"),
+        ("--quantization awq", "fails", "yes"),
+        ("--tensor-parallel-size 4", "works", "unknown"),
+        ("--tensor-parallel-size 1", "works", "yes"),
+        ("--enforce-eager", "works", "yes"),
+    ],
+)
+def test_a_stack_that_has_chosen_what_a_remedy_sets_may_be_spared(
+    action: str, outcome: Outcome, answer: str
+) -> None:
+    tried = Workaround(action=action, kind="flag", outcome=outcome)
+    given = case("LoRA fails", models=ALIKE)
+    given = replace(given, facts=given.facts.model_copy(update={"workarounds": (tried,)}))
+    stack = mine(f"{MINE} --quantization awq_marlin")
+    assert relate(stack, given).answer == answer
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_what_a_robot_closed_is_in_the_versions_that_came_before_it_did() -> Non
     assert standing("0.23.0", given).answer == "yes"
     assert standing("0.24.0", given).answer == "unknown"
     assert standing("0.23.0", replace(given, unresolved_until=None)).answer == "unknown"
-    assert standing("0.27.0", replace(given, unresolved_until="0.27.0")).answer == "unknown"
+    assert standing("0.24.0", replace(given, unresolved_until="0.27.0")).answer == "unknown"
     error = case(state="closed", labels=("stale",), unresolved_until="0.23.0")
     assert standing("0.23.0", error).answer == "unknown"
 
