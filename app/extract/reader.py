@@ -21,7 +21,7 @@ from app.extract.fields.versions import find_versions
 from app.extract.log.containers import plain_log
 from app.extract.log.course import DEATH, REFUSED, Outcome
 from app.extract.log.lines import LOUD, LogLine, read_lines
-from app.extract.log.messages import ONLY_WRAPPER, resolve_missing_operator, wrapper_rule
+from app.extract.log.messages import ONLY_WRAPPER, borrow_message, resolve_missing_operator, wrapper_rule
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.programs import UNDECIDED, Printer, find_printer
 from app.extract.log.root_cause import (
@@ -38,13 +38,15 @@ from app.extract.prose.mentions import find_fix, find_related
 from app.extract.prose.regression import find_regression, without_earlier_fix
 from app.extract.prose.stated_causes import find_causes, find_reproductions
 from app.extract.prose.stated_error import WRAPPER, find_stated_error, find_stated_place
-from app.extract.prose.titled_line import find_titled_line, find_titled_message
+from app.extract.prose.titled_line import find_titled_line
+from app.extract.prose.titled_message import RULE as TITLE_MESSAGE
+from app.extract.prose.titled_message import find_titled_message
 from app.extract.remedies.workarounds import find_repeats, find_workarounds
 from app.extract.text.blocks import read_document, read_log_document
 from app.extract.text.document import Document, IssueText, Line
 from app.extract.versions import is_same, ordered
 
-RULES_VERSION = "2026-11-28.5"
+RULES_VERSION = "2026-11-28.7"
 """Changed with every rule change; stored readings of another version are read again."""
 
 MAX_ISSUE_CHARS = 400_000
@@ -53,6 +55,8 @@ MAX_ISSUE_CHARS = 400_000
 
 STATED = "said."
 """Prefix of the rule ids of errors that people tell in their own words."""
+WITHOUT_MESSAGE = frozenset({"wrong_output", "slowdown", "none"})
+"""Kinds whose titles describe what happens; what reads as a message there is none."""
 UNSIGNED = (STATED, ONLY_WRAPPER, ERROR_LINE, DEATH, REFUSED)
 """Prefixes of rule ids whose causes get no signature: shared by unrelated failures, or not from a log."""
 APPARENT_CONFIDENCE = 0.4
@@ -119,14 +123,17 @@ def read_issue(issue: IssueText) -> IssueReading:
     errors = _issue_errors(document)
     around = _read_environment(document)
     error, error_evidence = _error_fact(document, errors)
-    # A wrapper in the reporter's words says less of the kind than the words around it.
-    telling = None if errors.apparent is not None and errors.apparent.rule == WRAPPER else error
+    # A wrapper in the reporter's words, or those of a title, say less of the kind than the words around them.
+    rules = {found.rule for found in (errors.cause, errors.apparent) if found is not None}
+    telling = error if rules.isdisjoint({WRAPPER, TITLE_MESSAGE}) else None
     is_failure, kind, kind_evidence = find_failure(
         document,
         telling.type if telling else None,
         telling.message if telling else "",
-        is_printed=errors.cause is not None and not errors.cause.rule.startswith(STATED),
+        is_printed=errors.cause is not None and _is_printed(errors.cause),
     )
+    if kind in WITHOUT_MESSAGE and TITLE_MESSAGE in rules:
+        error, error_evidence = None, []
     workarounds = find_workarounds(document)
     regression, regression_evidence = find_regression(document)
     for well in (regression.last_working, regression.fixed_in) if regression else ():
@@ -170,6 +177,11 @@ def read_issue(issue: IssueText) -> IssueReading:
         }
     )
     return IssueReading(facts.model_copy(update={"summary": summarise(facts)}), errors, document)
+
+
+def _is_printed(cause: ErrorRecord) -> bool:
+    """True if the text has the error as a program prints it, not only a person's words for it."""
+    return not cause.rule.startswith((STATED, "title."))
 
 
 def _read_environment(document: Document, worked: str | None = None) -> Facts:
@@ -221,9 +233,11 @@ def _issue_errors(document: Document) -> CauseChain:
     If none of them names one, the log's outermost error is `apparent`.
     """
     logged = title_first(_logged_errors(document, "body"), document.issue.title)
+    titled = _titled_error(document)
     if logged.cause is not None and logged.cause.weak < WEAK_HINT:
-        return replace(logged, cause=_with_frame(document, logged, logged.cause))
-    named = _titled_error(document) or logged.cause
+        cause = borrow_message([logged.cause, *([titled] if titled else [])])[0]
+        return replace(logged, cause=_with_frame(document, logged, cause))
+    named = titled or logged.cause
     if named is not None:
         return replace(logged, cause=_with_frame(document, logged, named))
     stated = find_stated_error(document)

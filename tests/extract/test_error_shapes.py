@@ -97,7 +97,12 @@ def test_shapes_without_a_traceback(log: str, cause: tuple[str | None, str] | No
 
 
 @pytest.mark.parametrize(
-    "body", ["ValueError: The architecture Foo is unknown\n", f"{FRAME}KeyError: 'a.weight'\n"]
+    "body",
+    [
+        "ValueError: The architecture Foo is unknown\n",
+        f"{FRAME}KeyError: 'a.weight'\n",
+        "ERROR 01-01 10:00:00 [core.py:1] ValueError: heads must be large\n",
+    ],
 )
 def test_a_request_that_shows_a_printed_error_is_a_failure(body: str) -> None:
     assert facts("[New Model]: Foo", f"It fails:\n```\n{body}```").is_failure
@@ -105,5 +110,5 @@ def test_a_request_that_shows_a_printed_error_is_a_failure(body: str) -> None:
 
 def test_a_request_that_only_mentions_an_error_is_none() -> None:
     assert not facts(
-        "[Feature]: smaller heads", "Today one gets `ValueError: heads must be large` there."
+        "[Feature]: smaller heads", "Today one gets a ValueError there, as heads must be large."
     ).is_failure

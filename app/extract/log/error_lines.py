@@ -10,7 +10,7 @@ MAX_MESSAGE_CHARS = 400
 
 _ENDINGS = (
     "(?:Error|Exception|ExceptionGroup|Interrupt|Exit|Iteration|Timeout|Warning|Fault|Failed|Failure|Empty|Full"
-    "|Dead|Died|OutOfResources|Unsupported|Invalid|NotFound|Expired|Aborted|Cancelled)"
+    "|Dead|Died|CxxCompiler|OutOfResources|Unsupported|Invalid|NotFound|Expired|Aborted|Cancelled)"
 )
 _TERMINAL = pattern(
     r"^[ \t]*(?:E[ \t]+)?("
@@ -22,11 +22,17 @@ _TERMINAL = pattern(
 )
 _INLINE = pattern(
     r"(?:^|[\s'\"(:|`*])((?:[a-z_][\w]*\.)*"
-    r"(?:[A-Z]\w*(?:Error|Exception|Unsupported)|Exception|\w*OutOfResources)): (\S.{0,300})"
+    r"(?:[A-Z]\w*(?:Error|Exception|Unsupported)|Exception|\w*OutOfResources)|socket\.gaierror)(?:'>;|:) "
+    r"(\S.{0,300})"
 )
 _IN_TITLE = pattern(
-    r"(?:^|[\s'\"(:|`*])((?:[a-z_][\w]*\.)*(?:[A-Z]\w*(?:Error|Exception)|Exception)) ?[:：] ?(\S.{0,300})"
+    r"(?:^|[\s'\"(:|`*])((?:[a-z_][\w]*\.)*(?:[A-Z]\w*(?:Error|Exception)|Exception)|socket\.gaierror)"
+    r"(?: ?[:：] ?|'>; )(\S.{0,300})"
 )
+_BARE = pattern(
+    r"\s((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))(?: (?:The above exception|During handling) .*)?\s*$"
+)
+"""A class without a message that ends a traceback in flattened text."""
 _REMARK = pattern(
     r" (?:is|was|are|were|has been|being|gets) (?:reported|raised|thrown|shown|seen|encountered)\b"
     r"| (?:when|while|during|after) [a-z]"
@@ -54,13 +60,19 @@ def terminal(text: str) -> tuple[str, str | None] | None:
 
 def inline(text: str) -> tuple[str, str] | None:
     """Return class and message of an error inside a line."""
-    found = _INLINE.search(text) if ": " in text else None
+    found = _INLINE.search(text) if ": " in text or "'>; " in text else None
     if found is None or _MAPPED.match(found.group(2)):
         return None
     before, kind = text[: found.start(1)], found.group(1)
     if before.endswith(_NOT_RAISED) or before.lstrip().startswith(("# ", "//")) or "  # " in before:
         return None
     return kind, cut_message(kind, found.group(2), before[-1:])
+
+
+def bare(text: str) -> str | None:
+    """Return the class without a message that ends flattened code, or None."""
+    found = _BARE.search(text)
+    return found.group(1) if found else None
 
 
 def in_title(title: str) -> tuple[str, str] | None:

@@ -59,7 +59,7 @@ _DUMP = pattern(
 )
 """The start of an object dump in a message."""
 _CLAUSE = pattern(r"[,;] | - | \(")
-_TYPED = pattern(r"^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception)): (\S.{0,400})")
+_TYPED = pattern(r"^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception)) ?: (\S.{0,400})")
 MAX_WRAPPER_CHARS = 2_000
 MAX_HANDLER_CHARS = 300
 MAX_PLAIN_CHARS = 120

@@ -13,6 +13,7 @@ from typing import Any
 from app.extract.log.course import QUIET
 from app.extract.log.error_lines import (
     MAX_MESSAGE_CHARS,
+    bare,
     cut_message,
     in_title,
     inline,
@@ -205,10 +206,13 @@ def _is_place(stream: Stream, line: LogLine) -> bool:
 def _add_frame(stream: Stream, line: LogLine, found: Any) -> None:
     """Add a frame and, in flattened text, the error that follows in the same line."""
     begin(stream, line)
-    if len(stream.frames) < MAX_FRAMES:
-        stream.frames.append(Frame(found.group(1), found.group(2) or ""))
+    function, rest = found.group(2) or "", line.text[found.end() :]
+    if function.endswith("Error") and rest.startswith(":"):  # markup took "<module>" away
+        function, rest = "", f" {function}{rest}"
+    path = found.group(1)
+    if len(stream.frames) < MAX_FRAMES and not path.isspace():
+        stream.frames.append(Frame(path, function))
     stream.open, stream.cut = True, None
-    rest = line.text[found.end() :]
     if len(rest) > 12:
         _read_inline(stream, line, rest)
 
@@ -304,7 +308,10 @@ def _repr_error(line: LogLine) -> ErrorRecord | None:
 
 def _read_inline(stream: Stream, line: LogLine, rest: str) -> None:
     """Read the error after a frame and its code in one line of flattened text."""
-    if named_error := inline(rest):
+    named_error = inline(rest)
+    if named_error is None and (kind := bare(rest)):
+        named_error = kind, ""
+    if named_error:
         frames = tuple(stream.frames)
         add(stream, ErrorRecord(*named_error, line, frames, stream.chain, rule="traceback.flat"))
 

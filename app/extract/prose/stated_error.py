@@ -56,7 +56,10 @@ def find_stated_error(document: Document, *, comments: bool = False) -> ErrorRec
     found = list(_mentions(s for s in read_sentences(document) if s.source in sources))
     if not found:
         return None
-    return min(found, key=lambda item: (item.rule == WRAPPER, not item.type))
+    best = min(found, key=lambda item: (item.rule == WRAPPER, not item.type))
+    if best.message or best.rule == WRAPPER:
+        return best
+    return next((item for item in found if item.message and item.type == best.type), best)
 
 
 def find_stated_place(document: Document, kind: str | None) -> str | None:
@@ -115,9 +118,11 @@ def _cause(sentence: Sentence, rule: Rule, found: Any) -> ErrorRecord | None:
     kind = rule["type"] or _class(groups.get("name") or "") or None
     after = sentence.text[end : end + MAX_MESSAGE_CHARS + 60]
     message = groups.get("message") or _quoted(after)
+    if kind is None and " " not in message.strip():
+        return None  # a name in quotation marks
     if sentence.source == "title" and (colon := _COLON.match(after)):
         message = message or after[colon.end() :].partition("  ")[0].strip()
-    wrapper = wrapper_rule(f"{kind}: {message or after.lstrip(' :-')}") if kind is not None else None
+    wrapper = wrapper_rule(f"{kind or ''}: {message or after.lstrip(' :-')}")
     if wrapper is not None and wrapper.extra.get("noise"):
         return None
     left, right = sentence.start + start, sentence.start + end

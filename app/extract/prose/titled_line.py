@@ -2,8 +2,7 @@
 
 In: a `Document` whose logs and prose name no error by class. Out: an `ErrorRecord` without a type, if words
 of failure in the title are repeated in the body as a line of a log or as a quotation: "[Bug]: Cannot use the
-backend because …" above a log with "selector.py:189] Cannot use the backend because …". Where the body does
-not have them, the title is believed if it marks them as a message: in quotation marks, or behind "error:".
+backend because …" above a log with "selector.py:189] Cannot use the backend because …".
 """
 
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from app.extract.log.messages import first_sentence, wrapper_rule
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.rules.patterns import pattern
 from app.extract.text.document import Document, Line
-from app.extract.text.sentences import is_request, lower
+from app.extract.text.sentences import lower
 
 RULE = "said.title_line"
 MAX_BEFORE_CHARS = 90
@@ -34,12 +33,6 @@ _LOGGED = pattern(
     r"|\bWARN |[`\"“])$"
 )
 """What stands before a line of a log or a quotation."""
-_MARKED = pattern(
-    r"(?i)\berrors?(?: (?:message|is|was|reads|says|appears|occurred|reported)){0,2} ?[:：]\s*"
-    r"([^\s\"“`][^\"“`]{11,300})$"
-    r"|(?:^|[\s(:：])[\"“`]([^\s\"“”`][^\"“”`]{12,298})[\"”`](?:$|[\s.,:;)!])"
-)
-_TOLD, _QUOTED = 1, 2
 _CLOSING = {"`": "`", '"': '"', "“": "”"}
 
 
@@ -56,22 +49,6 @@ def find_titled_line(document: Document) -> ErrorRecord | None:
             if at >= 0 and (found := _line_at(line, at, len(words))):
                 return ErrorRecord(None, first_sentence(found.text), found, rule=RULE)
     return None
-
-
-def find_titled_message(document: Document) -> ErrorRecord | None:
-    """Return the message that the title itself gives in quotation marks or behind "error:", or None."""
-    title = document.sources["title"]
-    if is_request(document) or "warning" in lower(title) or (found := _MARKED.search(title)) is None:
-        return None
-    group = _TOLD if found[_TOLD] else _QUOTED
-    words = found[group]
-    end = _END.search(words) if group == _TOLD else None
-    words = words[: end.start() if end else None].rstrip(" .")
-    if len(words.split()) < MIN_WORDS or not _FAILS.search(words) or wrapper_rule(words) is not None:
-        return None
-    start = found.start(group)
-    line = LogLine(0, words, "", "", start, start + len(words), words)
-    return ErrorRecord(None, words, line, rule=RULE)
 
 
 def _clauses(title: str) -> Iterator[str]:

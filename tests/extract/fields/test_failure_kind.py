@@ -93,8 +93,10 @@ def test_a_request_is_no_failure(title: str) -> None:
 
 def test_a_request_that_shows_its_failure_is_one() -> None:
     assert told("[Feature]: AssertionError: not with TP", "AssertionError", "not with TP") == "exception"
-    trace = "```\nTraceback (most recent call last):\nKeyError: 'x'\n```"
-    assert told("[New Model]: org/name", "KeyError", "'x'", trace) == "exception"
+    request = an_issue("It ends so.", title="[New Model]: org/name")
+    assert find_failure(request, "KeyError", "'x'", is_printed=True)[:2] == (True, "exception")
+    plan = an_issue("It ends so.", title="[RFC]: model loading")
+    assert find_failure(plan, "KeyError", "'x'", is_printed=True)[:2] == (False, "none")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.extract.prose.titled_line import find_titled_line, find_titled_message
+from app.extract.prose.titled_line import find_titled_line
 from app.extract.reader import read_issue
 from app.extract.text.document import IssueText
 from tests.extract.saying import an_issue
@@ -80,47 +80,3 @@ def test_any_text_gives_a_span_of_it(title: str, body: str) -> None:
     document = an_issue(body, title=title)
     found = find_titled_line(document)
     assert found is None or document.sources["body"][found.line.start : found.line.end] == found.line.raw
-
-
-@pytest.mark.parametrize(
-    ("title", "wanted"),
-    [
-        ('[Bug]: the new image crashes with "CPU tensor must be pinned"', "CPU tensor must be pinned"),
-        ("[Bug]: GB300 reports `src_cache must be uint8` on start", "src_cache must be uint8"),
-        ("[Usage]: vllm: error: unrecognized arguments: --fast-mode", "unrecognized arguments: --fast-mode"),
-        (
-            "[Bug]: an error message appears: Scheme is not supported when two cards are used.",
-            "Scheme is not supported",
-        ),
-        ("[Bug]: 启动时报错 Error：cannot open the weights file", "cannot open the weights file"),
-    ],
-)
-def test_a_message_that_the_title_marks_is_the_error(title: str, wanted: str) -> None:
-    reading = read_issue(IssueText(1, title, "It happens at each start.")).facts
-
-    assert reading.error is not None
-    assert (reading.error.type, reading.error.message) == (None, wanted)
-    assert reading.signatures == ()
-
-
-@pytest.mark.parametrize(
-    "title",
-    [
-        "[Bug]: the server does not answer with two cards",
-        '[Bug]: "the big model" is slow',
-        "[Bug]: `vllm serve` will not start and `python3 -m vllm` does",
-        '[Bug]: the warning "No free block found in 60 seconds" hides the log',
-        '[Bug]: "Engine core initialization failed" on start',
-        '[Feature]: say "this option is not supported" in one place',
-        "[Bug]: error: bad luck",
-    ],
-)
-def test_other_words_of_a_title_are_no_message(title: str) -> None:
-    assert find_titled_message(an_issue("It happens at each start.", title=title)) is None
-
-
-@given(st.text(alphabet='error: "`not supported a', max_size=60))
-def test_a_message_is_a_span_of_the_title(title: str) -> None:
-    document = an_issue(title=title)
-    found = find_titled_message(document)
-    assert found is None or document.sources["title"][found.line.start : found.line.end] == found.message

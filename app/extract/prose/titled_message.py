@@ -1,0 +1,139 @@
+"""Find the error message in an issue's title, if neither logs nor prose show an error.
+
+In: a `Document`. Out: an `ErrorRecord` of the likeliest span of the title that reads as a program's message
+("list index out of range"), not as a person's description ("fails with long prompts"). Method: every range
+from a clause's start to a clause's end is a candidate; a logistic regression over its words, its neighbours
+and its place decides. It is learned by `python -m app.train.titled_message` from issues whose log shows the
+message that their title quotes, and stored with its metrics in `titled_message.json`.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from math import exp
+from pathlib import Path
+
+from app.extract.log.lines import LogLine
+from app.extract.log.messages import wrapper_rule
+from app.extract.log.process_stream import ErrorRecord
+from app.extract.rules.patterns import pattern
+from app.extract.text.document import Document
+
+RULE = "said.title_message"
+WEIGHTS_FILE = Path(__file__).with_name("titled_message.json")
+MIN_CHARS, MAX_CHARS, MIN_WORDS = 8, 200, 2
+MAX_SPANS = 150
+MAX_COUNTED_WORDS = 12
+"""Longer spans share one feature of length."""
+
+_TAGS = pattern(r"^(?:\s*\[[^\]]{0,40}\]\s*[:：]?){0,6}\s*")
+_TAG = pattern(r"^\s*\[([^\]]{0,40})\]")
+_START = pattern(
+    r"(?i): |：| - | — |, |; |，|\. |\(|[\"“`']|\b(?:due to|because(?: of)?|caused by|with|by|get(?:s|ting)?"
+    r"|got|raises?|throws?|shows?|says?|reports?|errors?|message|exception|causes?|leads to|results in"
+    r"|return(?:s|ing)|encounter\w*|assert|that|is|fail(?:s|ed)?|and|but)\b[:：]? "
+)
+"""What a message may stand behind."""
+_END = pattern(
+    r"(?i) (?:when|while|if|in|on|with|for|but|after|during|using|at|by|and|due|because|from|under|as)"
+    r" |(?i) errors? |\. |, |; |，|\)|[\"”`']|[:：] | - | \("
+)
+"""What a message may end at."""
+_EDGES = " .`\"'“”:"
+_OPENING, _CLOSING = frozenset("\"`'“"), frozenset("\"`'”")
+_IDENTIFIER = pattern(r"[_/.=]|[a-z][A-Z]|\d[A-Za-z]|[A-Za-z]\d")
+_NUMBER = pattern(r"^[\d.,%x*-]+$")
+_WORD = pattern(r"\pL+(?:['’][a-z]+)?|\d+|[^\w\s]|_")
+
+
+@dataclass(frozen=True, slots=True)
+class TitleWeights:
+    """The learned weights; spans with a probability of at least `threshold` are messages."""
+
+    intercept: float
+    threshold: float
+    weights: dict[str, float]
+
+
+@lru_cache(maxsize=1)
+def load_weights() -> TitleWeights:
+    """Load the learned weights."""
+    data = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
+    return TitleWeights(data["intercept"], data["threshold"], data["weights"])
+
+
+def find_titled_message(document: Document) -> ErrorRecord | None:
+    """Return the message that the title gives, or None; "assert …" is an AssertionError."""
+    title, used = document.sources["title"], load_weights()
+    scored = [(chance_of(title, span, used), span) for span in spans_of(title)]
+    chance, (start, end) = max(scored, default=(0.0, (0, 0)))
+    words = title[start:end]
+    if chance < used.threshold or wrapper_rule(words) is not None:
+        return None
+    is_assertion = words.startswith("assert ") or title[:start].endswith("assert ")
+    line = LogLine(0, words, "", "", start, end, words)
+    return ErrorRecord("AssertionError" if is_assertion else None, words, line, rule=RULE)
+
+
+def spans_of(title: str) -> tuple[tuple[int, int], ...]:
+    """Return the candidate ranges of a title, in code points, without tags and quotation marks."""
+    first = _TAGS.match(title).end()
+    starts = sorted({first, *(found.end() for found in _START.finditer(title) if found.end() > first)})
+    ends = sorted({len(title), *(found.start() for found in _END.finditer(title) if found.start() > first)})
+    spans: dict[tuple[int, int], None] = {}
+    for start in starts:
+        for end in ends:
+            words = title[start:end].strip(_EDGES)
+            if MIN_CHARS <= len(words) <= MAX_CHARS and len(words.split()) >= MIN_WORDS:
+                left = start + title[start:end].index(words)
+                spans[left, left + len(words)] = None
+    return tuple(spans)[:MAX_SPANS]
+
+
+def chance_of(title: str, span: tuple[int, int], used: TitleWeights) -> float:
+    """Return the probability that a span is a program's message."""
+    total = used.intercept + sum(used.weights.get(name, 0.0) for name in set(features_of(title, span)))
+    return 1.0 / (1.0 + exp(-total))
+
+
+def features_of(title: str, span: tuple[int, int]) -> Iterator[str]:
+    """Yield the features of a span: its words and pairs of words, what stands beside it, its shape."""
+    start, end = span
+    words = _words(title[start:end])
+    before = _words(title[_TAGS.match(title).end() : start])[-2:]
+    behind = _words(title[end:])[:2]
+    yield from (f"w={word}" for word in words)
+    yield from (f"b={one} {other}" for one, other in pairwise(words))
+    yield from (f"first={words[0]}", f"last={words[-1]}") if words else ()
+    yield from (f"L{at}={word}" for at, word in enumerate(reversed(before)))
+    yield from (f"R{at}={word}" for at, word in enumerate(behind))
+    if not before:
+        yield "L=^"
+    if not behind:
+        yield "R=$"
+    if title[start - 1 : start] in _OPENING:
+        yield "opened"
+    if title[end : end + 1] in _CLOSING:
+        yield "closed"
+    if title[start].isupper():
+        yield "upper"
+    yield f"words={min(len(words), MAX_COUNTED_WORDS) // 2}"
+    yield f"identifiers={round(4 * words.count('IDENTIFIER') / max(1, len(words)))}"
+    tag = _TAG.match(title)
+    yield f"tag={tag.group(1).lower() if tag else ''}"
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text in lower case; names and numbers as IDENTIFIER and NUMBER."""
+    found: list[str] = []
+    for word in text.split():
+        bare = word.strip("`'\"()[],.:;")
+        if _IDENTIFIER.search(bare):
+            found.append("IDENTIFIER")
+        elif _NUMBER.match(bare):
+            found.append("NUMBER")
+        else:
+            found += (part.lower() for part in _WORD.findall(word))
+    return found
