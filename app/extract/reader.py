@@ -46,7 +46,7 @@ from app.extract.text.blocks import read_document, read_log_document
 from app.extract.text.document import Document, IssueText, Line
 from app.extract.versions import is_same, ordered
 
-RULES_VERSION = "2026-11-28.7"
+RULES_VERSION = "2026-11-28.8"
 """Changed with every rule change; stored readings of another version are read again."""
 
 MAX_ISSUE_CHARS = 400_000
@@ -233,11 +233,12 @@ def _issue_errors(document: Document) -> CauseChain:
     If none of them names one, the log's outermost error is `apparent`.
     """
     logged = title_first(_logged_errors(document, "body"), document.issue.title)
-    titled = _titled_error(document)
     if logged.cause is not None and logged.cause.weak < WEAK_HINT:
-        cause = borrow_message([logged.cause, *([titled] if titled else [])])[0]
+        cause = logged.cause
+        if not cause.message and (titled := _titled_error(document)):
+            cause = borrow_message([cause, titled])[0]
         return replace(logged, cause=_with_frame(document, logged, cause))
-    named = titled or logged.cause
+    named = _titled_error(document) or logged.cause
     if named is not None:
         return replace(logged, cause=_with_frame(document, logged, named))
     stated = find_stated_error(document)

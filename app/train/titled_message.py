@@ -19,18 +19,25 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
-from app.extract.prose.titled_message import WEIGHTS_FILE, TitleWeights, chance_of, features_of, spans_of
+from app.extract.prose.titled_message import (
+    WEIGHTS_FILE,
+    TitleWeights,
+    features_of,
+    likeliest,
+    spans_of,
+    words_of,
+)
 from app.extract.reader import STATED, read_issue
 from app.extract.text.document import IssueText
 from app.train.shared import make_parser, read_rows, write_json
 
 LABELS = Path(__file__).parent / "labels" / "titles.jsonl"
 FOLDS = 5
-STRENGTH = 1.0
+STRENGTH = 4.0
 """Inverse regularisation strength (`C`)."""
 LABEL_WEIGHT = 8.0
 """Weight of a labelled title; it is of the kind that is asked."""
-THRESHOLD = 0.35
+THRESHOLD = 0.3
 RARE = 2
 """Minimum number of examples with a feature."""
 SMALLEST = 0.05
@@ -75,13 +82,13 @@ def share_of(title: LabelledTitle, span: tuple[int, int]) -> float:
 
 def examples_of(title: LabelledTitle, weight: float = 1.0) -> Iterator[TitleSpan]:
     """Yield the spans of a title that surely are its message, or surely are not."""
-    spans = spans_of(title.text)
+    spans, words = spans_of(title.text), words_of(title.text)
     shares = [share_of(title, span) for span in spans]
     best = max(shares, default=0.0)
     for span, share in zip(spans, shares, strict=True):
         is_message = best >= SAME and share >= best - NEAR_BEST
         if is_message or share < (ALIKE if best >= SAME else APART):
-            yield TitleSpan(tuple(set(features_of(title.text, span))), is_message, weight)
+            yield TitleSpan(tuple(set(features_of(title.text, words, span))), is_message, weight)
 
 
 def read_logged(issues: Iterable[Path], without: frozenset[int]) -> Iterator[LabelledTitle]:
@@ -112,8 +119,7 @@ def learn(examples: Sequence[TitleSpan]) -> TitleWeights:
 def judge(titles: Sequence[LabelledTitle], used: TitleWeights) -> Iterator[tuple[bool, bool, bool]]:
     """Yield for each title whether it gives a message, whether one is found, and whether it is the same."""
     for title in titles:
-        scored = ((chance_of(title.text, span, used), span) for span in spans_of(title.text))
-        chance, span = max(scored, default=(0.0, (0, 0)))
+        chance, span = likeliest(title.text, used)
         is_found = chance >= used.threshold
         is_right = is_found and share_of(title, span) >= SAME
         yield bool(title.message), is_found, is_right

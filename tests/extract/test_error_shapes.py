@@ -12,6 +12,7 @@ from app.extract.text.document import IssueText
 
 FRAME = '  File "/opt/vllm/worker.py", line 9, in load\n    load()\n'
 TRACEBACK = f"Traceback (most recent call last):\n{FRAME}"
+WORKER_FAILED = "Worker failed with error %s, please check the stack trace above for the root cause"
 COLLECT = 'Traceback (most recent call last):\n  File "/w/collect_env.py", line 17, in <module>\n'
 
 
@@ -88,6 +89,26 @@ def test_a_process_that_waited_in_vain_only_wraps_the_watchdog_s_error() -> None
             "ERROR 01-01 10:00:00 [a.py:1] TimeoutError('No sign of life')",
             ("TimeoutError", "No sign of life"),
         ),
+        (
+            "File \" \", line 1, in ModuleNotFoundError: No module named 'foo'\n",
+            ("ModuleNotFoundError", "No module named 'foo'"),
+        ),
+        (
+            'File "/opt/vllm/engine.py", line 9, in step assert output == other AssertionError\n',
+            ("AssertionError", ""),
+        ),
+        (
+            "[rank1]: closed by socket.gaierror: [Errno -3] No name resolution\n",
+            ("gaierror", "[Errno -3] No name resolution"),
+        ),
+        (
+            "Uncaught exception | <class 'ValueError'>; The model is unknown",
+            ("ValueError", "The model is unknown"),
+        ),
+        (
+            f"RuntimeError: ({WORKER_FAILED!r}, 'TypeError : scale(): argument must be a Tensor')",
+            ("TypeError", "scale(): argument must be a Tensor"),
+        ),
         ("Exception:\n\nmy first start\n", None),
         ("exc_map = {\n    OSError: ConnectError,\n}", None),
     ],
@@ -112,3 +133,34 @@ def test_a_request_that_only_mentions_an_error_is_none() -> None:
     assert not facts(
         "[Feature]: smaller heads", "Today one gets a ValueError there, as heads must be large."
     ).is_failure
+
+
+def test_a_class_without_a_message_takes_the_one_in_the_title() -> None:
+    found = facts(
+        "[Bug]: AssertionError: top_k is None in the mixer", f"```\n{TRACEBACK}AssertionError\n```"
+    ).error
+
+    assert found is not None
+    assert (found.message, found.frame) == ("top_k is None in the mixer", "worker.py:load")
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        (
+            "It ends in an AttributeError. Then: 'Foo' object has no attribute 'bar'.",
+            "has no attribute 'bar'",
+        ),
+        ("We hit the following exception: `Token 7 is out of range`.", "Token 7 is out of range"),
+        ("I get this error during start: `No runtime is found here`.", "No runtime is found here"),
+    ],
+)
+def test_the_words_of_an_error_that_is_told_are_its_message(body: str, wanted: str) -> None:
+    found = facts("[Bug]: it does not start", body).error
+
+    assert found is not None
+    assert wanted in found.message
+
+
+def test_a_name_in_quotation_marks_is_no_message() -> None:
+    assert facts("[Bug]: it does not start", "It fails with the error `MambaCacheManager`.").error is None

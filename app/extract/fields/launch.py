@@ -53,6 +53,8 @@ _STARTED = pattern(
     r"(?:vllm[ \t]+serve\b|(?:\S*/)?python[\d.]*[ \t]+-m[ \t]+vllm\.entrypoints\.)"
 )
 """A command that starts the server, which need not begin a line, after the variables set for it."""
+_FENCED = pattern(r"`{3}[a-z]*[ \t\n]+(vllm[ \t]+serve[ \t]+[^`]{3,1000}?)\s*`{3}")
+"""A command that starts the server, alone between code fences."""
 _CONTAINER = pattern(r"\b(?:docker|podman)[ \t]+run\b")
 _CONTAINER_VARIABLE = pattern(rf"[ \t](?:-e|--env)[ \t=]+[\"']?({_ASSIGNED})")
 MAX_EXPORT_CHARS = 300
@@ -176,6 +178,8 @@ def _from_arguments(log: str, vllm_version: str | None) -> Launch | None:
     is_all = dump.startswith("Namespace")
     named = arguments.get("model_tag") or arguments.get("model") or OPEN
     model = _model_of_engine(log) if named == OPEN else named
+    if model == OPEN and (typed := _fenced_command(log[:printed_at])):
+        return typed
     server = _LIST["server"]
     is_server = not arguments.keys().isdisjoint(server["names"]) or any(s in log for s in server["signs"])
     chosen = {
@@ -197,6 +201,13 @@ def _from_arguments(log: str, vllm_version: str | None) -> Launch | None:
     return Launch("arguments", "shell", tuple(pieces), _open_names(pieces))
 
 
+def _fenced_command(log: str) -> Launch | None:
+    """Return the last command between code fences: what replaces a dump whose model a person took out."""
+    found = _FENCED.findall(log)
+    pieces = cut_command(_joined_lines(found[-1].replace("\\ ", ""))) if found else ()
+    return Launch("command", "shell", pieces, _masked_names(pieces)) if pieces else None
+
+
 def _variables_before(log: str) -> tuple[Piece, ...]:
     """Return the variables set for the last server command or container in a text; masked ones are `OPEN`."""
     started, containers = list(_STARTED.finditer(log)), list(_CONTAINER.finditer(log))
@@ -210,7 +221,9 @@ def _variables_before(log: str) -> tuple[Piece, ...]:
     else:
         return ()
     values = dict(text.split("=", 1) for text in assigned)
-    return tuple(Piece(f"{name}={OPEN if _MASK in value else value}", name) for name, value in values.items())
+    return tuple(
+        Piece(f"{name}={OPEN if _is_masked(value) else value}", name) for name, value in values.items()
+    )
 
 
 def _model_of_engine(log: str) -> str:
@@ -269,7 +282,13 @@ def _value(node: ast.expr) -> Any:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return _object_value(node)
-    return OPEN if value in ("...", "…") or _MASK in str(value) or OPEN in str(value) else value
+    return OPEN if _is_masked(str(value)) else value
+
+
+def _is_masked(value: str) -> bool:
+    """True if a value stands for one that is not shown: `***`, `xxxx`, an ellipsis, what was masked here."""
+    is_filler = bool(value) and not value.strip("*xX.…")
+    return is_filler or _MASK in value or OPEN in value
 
 
 def _object_value(node: ast.expr) -> Any:

@@ -114,7 +114,7 @@ MAX_ERRORS = 400
 MAX_FRAMES = 80
 _MARKS = ("Error", "Exception", "Traceback", 'File "', "E    ", "ERROR", "already dead")
 
-_NAMED = ("Error: ", "Exception: ", "Error'>;", "Exception'>;")
+_NAMED = ("Error: ", "Exception: ", "gaierror: ", "Error'>;", "Exception'>;")
 """Separators between class and message inside a line."""
 _ASSERT = pattern(r"^\s*assert\s+(.{3,200})$")
 _RAISE = pattern(r"^\s*raise\s+(?:\w+\.)*(\w+(?:Error|Exception))\((?:['\"]([^'\"{}]{3,300})['\"]?\)?)?")

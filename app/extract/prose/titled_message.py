@@ -8,12 +8,13 @@ message that their title quotes, and stored with its metrics in `titled_message.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from math import exp
+from math import exp, inf
 from pathlib import Path
+from typing import NamedTuple
 
 from app.extract.log.lines import LogLine
 from app.extract.log.messages import wrapper_rule
@@ -48,6 +49,19 @@ _NUMBER = pattern(r"^[\d.,%x*-]+$")
 _WORD = pattern(r"\pL+(?:['’][a-z]+)?|\d+|[^\w\s]|_")
 
 
+Span = tuple[int, int]
+MAX_SUM = 700.0
+"""The largest sum whose exponential is finite."""
+
+
+class Word(NamedTuple):
+    """A word of a title, and where it stands."""
+
+    text: str
+    start: int
+    end: int
+
+
 @dataclass(frozen=True, slots=True)
 class TitleWeights:
     """The learned weights; spans with a probability of at least `threshold` are messages."""
@@ -67,8 +81,7 @@ def load_weights() -> TitleWeights:
 def find_titled_message(document: Document) -> ErrorRecord | None:
     """Return the message that the title gives, or None; "assert …" is an AssertionError."""
     title, used = document.sources["title"], load_weights()
-    scored = [(chance_of(title, span, used), span) for span in spans_of(title)]
-    chance, (start, end) = max(scored, default=(0.0, (0, 0)))
+    chance, (start, end) = likeliest(title, used)
     words = title[start:end]
     if chance < used.threshold or wrapper_rule(words) is not None:
         return None
@@ -77,63 +90,78 @@ def find_titled_message(document: Document) -> ErrorRecord | None:
     return ErrorRecord("AssertionError" if is_assertion else None, words, line, rule=RULE)
 
 
-def spans_of(title: str) -> tuple[tuple[int, int], ...]:
+def likeliest(title: str, used: TitleWeights) -> tuple[float, Span]:
+    """Return the span that is most likely a program's message, with its probability; 0 without spans."""
+    words = words_of(title)
+    scored = ((_sum(features_of(title, words, span), used), span) for span in spans_of(title))
+    total, span = max(scored, default=(-inf, (0, 0)))
+    return 1.0 / (1.0 + exp(-max(total, -MAX_SUM))), span
+
+
+def _sum(features: Iterable[str], used: TitleWeights) -> float:
+    return used.intercept + sum(used.weights.get(name, 0.0) for name in set(features))
+
+
+def spans_of(title: str) -> tuple[Span, ...]:
     """Return the candidate ranges of a title, in code points, without tags and quotation marks."""
     first = _TAGS.match(title).end()
     starts = sorted({first, *(found.end() for found in _START.finditer(title) if found.end() > first)})
     ends = sorted({len(title), *(found.start() for found in _END.finditer(title) if found.start() > first)})
-    spans: dict[tuple[int, int], None] = {}
+    spans: dict[Span, None] = {}
     for start in starts:
         for end in ends:
             words = title[start:end].strip(_EDGES)
             if MIN_CHARS <= len(words) <= MAX_CHARS and len(words.split()) >= MIN_WORDS:
-                left = start + title[start:end].index(words)
+                left = title.index(words, start)
                 spans[left, left + len(words)] = None
     return tuple(spans)[:MAX_SPANS]
 
 
-def chance_of(title: str, span: tuple[int, int], used: TitleWeights) -> float:
-    """Return the probability that a span is a program's message."""
-    total = used.intercept + sum(used.weights.get(name, 0.0) for name in set(features_of(title, span)))
-    return 1.0 / (1.0 + exp(-total))
+def words_of(title: str) -> tuple[Word, ...]:
+    """Return the words behind a title's tags in lower case; names and numbers as IDENTIFIER and NUMBER."""
+    found: list[Word] = []
+    at = _TAGS.match(title).end()
+    for piece in title[at:].split():
+        at = title.index(piece, at)
+        bare = piece.strip("`'\"()[],.:;")
+        kind = "IDENTIFIER" if _IDENTIFIER.search(bare) else "NUMBER" if _NUMBER.match(bare) else ""
+        if kind:
+            start = at + piece.index(bare)
+            found.append(Word(kind, start, start + len(bare)))
+        else:
+            parts = _WORD.finditer(piece)
+            found += (Word(part.group().lower(), at + part.start(), at + part.end()) for part in parts)
+        at += len(piece)
+    return tuple(found)
 
 
-def features_of(title: str, span: tuple[int, int]) -> Iterator[str]:
+def features_of(title: str, words: Sequence[Word], span: Span) -> Iterator[str]:
     """Yield the features of a span: its words and pairs of words, what stands beside it, its shape."""
     start, end = span
-    words = _words(title[start:end])
-    before = _words(title[_TAGS.match(title).end() : start])[-2:]
-    behind = _words(title[end:])[:2]
-    yield from (f"w={word}" for word in words)
-    yield from (f"b={one} {other}" for one, other in pairwise(words))
-    yield from (f"first={words[0]}", f"last={words[-1]}") if words else ()
-    yield from (f"L{at}={word}" for at, word in enumerate(reversed(before)))
-    yield from (f"R{at}={word}" for at, word in enumerate(behind))
+    inside = [word.text for word in words if start <= word.start and word.end <= end]
+    before = [word.text for word in words if word.end <= start][-2:]
+    behind = [word.text for word in words if word.start >= end][:2]
+    for word in inside:
+        yield f"w={word}"
+    for one, other in pairwise(inside):
+        yield f"b={one} {other}"
+    if inside:
+        yield f"first={inside[0]}"
+        yield f"last={inside[-1]}"
+    for at, word in enumerate(reversed(before)):
+        yield f"L{at}={word}"
+    for at, word in enumerate(behind):
+        yield f"R{at}={word}"
+    yield f"LL={' '.join(before)}"
     if not before:
         yield "L=^"
     if not behind:
         yield "R=$"
-    if title[start - 1 : start] in _OPENING:
-        yield "opened"
-    if title[end : end + 1] in _CLOSING:
-        yield "closed"
+    is_opened, is_closed = title[start - 1 : start] in _OPENING, title[end : end + 1] in _CLOSING
+    yield f"quotes={is_opened}{is_closed}"
     if title[start].isupper():
         yield "upper"
-    yield f"words={min(len(words), MAX_COUNTED_WORDS) // 2}"
-    yield f"identifiers={round(4 * words.count('IDENTIFIER') / max(1, len(words)))}"
+    yield f"words={min(len(inside), MAX_COUNTED_WORDS) // 2}"
+    yield f"identifiers={round(4 * inside.count('IDENTIFIER') / max(1, len(inside)))}"
     tag = _TAG.match(title)
     yield f"tag={tag.group(1).lower() if tag else ''}"
-
-
-def _words(text: str) -> list[str]:
-    """Return the words of a text in lower case; names and numbers as IDENTIFIER and NUMBER."""
-    found: list[str] = []
-    for word in text.split():
-        bare = word.strip("`'\"()[],.:;")
-        if _IDENTIFIER.search(bare):
-            found.append("IDENTIFIER")
-        elif _NUMBER.match(bare):
-            found.append("NUMBER")
-        else:
-            found += (part.lower() for part in _WORD.findall(word))
-    return found

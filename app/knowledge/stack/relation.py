@@ -208,6 +208,8 @@ def _signs(stack: Stack, case: FailureCase) -> Iterator[Sign]:
             yield Sign("differs", "it may depend on the card, and it names none")
         elif not is_software and _is_any_failure(case):
             yield Sign("differs", "its error has many causes, and it names no card")
+        elif is_of_hardware and stack.gpu and vendor_of(stack.gpu) != "NVIDIA":
+            yield Sign("differs", f"it names no card, and {vendor_of(stack.gpu)} has kernels of its own")
     if not features and _is_untold(case):
         yield Sign("differs", "it does not tell what fails")
     if case.facts.failure_kind == "slowdown" and case.facts.regression is None:

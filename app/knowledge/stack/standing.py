@@ -34,8 +34,9 @@ def standing(version: str | None, case: FailureCase) -> Standing:
     if case.truth.view.state in {"fixed", "merged_unreleased"}:
         fix = seen_from(case.truth, version)
         if fix.for_you == "already_included":
-            first = f", in {case.truth.view.released_in}" if case.truth.view.released_in else ""
-            return Standing("no", f"{version} has the fix: {fix.pr}{first}")
+            if not case.truth.view.released_in:
+                return Standing("no", f"{version} came out after {fix.pr}, said to fix it, was merged")
+            return Standing("no", f"{version} has the fix: {fix.pr}, in {case.truth.view.released_in}")
         if fix.for_you == "upgrade" or (fix.for_you == "not_fixed" and fix.earliest_possible):
             mended = f"fixed in {fix.released_in}" if fix.released_in else f"fixed later by {fix.pr}"
     return next(chain(_by_range(version, case), _by_reports(version, case, mended)))
@@ -107,15 +108,6 @@ def _reported(case: FailureCase) -> str | None:
     stated, span = case.facts.versions.get("vllm"), case.facts.regression
     first = span.first_failing if span else None
     return first if is_before(stated, first) else stated
-
-
-def is_on_patch_of(case: FailureCase, version: str) -> bool:
-    """True if a failure is reported on a later patch release of this one's minor version, without a range."""
-    stated = _reported(case)
-    reported = ordered(stated)
-    if reported is None or reported.is_prerelease or case.facts.regression is not None:
-        return False
-    return line_of(stated) == line_of(version) and is_before(version, stated)
 
 
 def line_of(version: str | None) -> Line | None:

@@ -27,8 +27,9 @@ from app.knowledge.possible_versions import check_possible
 from app.knowledge.remedies import Remedy, remedies_of
 from app.knowledge.stack.failures import Failures, KnownFailure, load_failures
 from app.knowledge.stack.relation import features_of_case, generation_of, is_of_software
+from app.knowledge.stack.shapes import Fails
 from app.knowledge.stack.stack import Stack
-from app.knowledge.stack.standing import is_on_patch_of, line_of
+from app.knowledge.stack.standing import line_of
 from app.match.search.agreement import model_family
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.weeks import release_dates
@@ -44,7 +45,9 @@ VERDICTS: dict[Verdict, str] = {
     "wait": "Wait",
     "nothing_known": "Nothing known",
 }
-LISTS = ("fixed", "breaks", "still_open", "unsure")
+LISTS = ("fixed", "breaks", "reported", "still_open", "unsure")
+NEW_LISTS = ("breaks", "reported")
+"""What `to_version` may bring."""
 LINES_MAX = 100
 TEXT_LINES_MAX = 15
 REMEDY_CONFIDENCE_MIN = 0.8
@@ -100,7 +103,11 @@ class Upgrade(Frozen):
     )
     fixed: tuple[UpgradeLine, ...] = Field(description="fails in `from_version`, and not in `to_version`")
     breaks: tuple[UpgradeLine, ...] = Field(
-        description="known to fail in `to_version`, not known of the other"
+        description="fails in `to_version`, and began after `from_version`; without a stack also `reported`"
+    )
+    reported: tuple[UpgradeLine, ...] = Field(
+        (),
+        description="for a stack: fails in `to_version`; whether `from_version` has it too is not known",
     )
     still_open: tuple[UpgradeLine, ...] = Field(description="fails in both")
     unsure: tuple[UpgradeLine, ...] = Field(
@@ -161,7 +168,9 @@ def compare_versions(
     clean = _newest_clean(failures, one, releases)
     verdict, reasons = None, _overview(totals, one, other, are_fixes_known=not missing)
     if stack:
-        with_remedy = sum(_remedy(repo, item) is not None for item, _ in found["breaks"])
+        with_remedy = {
+            name: sum(_remedy(repo, item) is not None for item, _ in found[name]) for name in NEW_LISTS
+        }
         verdict, reasons = _verdict(totals, with_remedy, one, other, clean)
     if missing:
         reasons = (*reasons, _without_fixes(missing, totals["fixed"]))
@@ -216,7 +225,7 @@ def affecting(store: Store, repo: str, stack: Stack) -> Affecting:
 def _grouped_by_list(
     known: Iterable[KnownFailure], one: str, other: str
 ) -> dict[str, list[tuple[KnownFailure, str]]]:
-    """Sort failures into lists, with the reason; one with reports in two lists is `still_open`."""
+    """Sort failures into lists, with the reason; one with reports in two lists is mostly `still_open`."""
     grouped: dict[str, list[tuple[str, KnownFailure, str]]] = defaultdict(list)
     for item in known:
         if name := _list_of(item, one, other):
@@ -226,7 +235,7 @@ def _grouped_by_list(
         entries = [entry for entry in group if entry[0] != "unsure"] or group
         names = {name for name, _, _ in entries}
         best = max(entries, key=lambda entry: _people(entry[1]))
-        name = best[0] if len(names) == 1 else "still_open"
+        name = best[0] if len(names) == 1 else "breaks" if names == {*NEW_LISTS} else "still_open"
         found[name].append((best[1], best[2]))
     for lines in found.values():
         lines.sort(key=lambda entry: _severity(entry[0]))
@@ -237,17 +246,24 @@ def _grouped_by_list(
 def _list_of(item: KnownFailure, one: str, other: str) -> str | None:
     """Return the list of a failure, or None."""
     before, after = item.standings[one].answer, item.standings[other].answer
-    if item.relation and item.relation.answer != "yes":
-        return "unsure" if item.may_affect(other, since=one) else None
-    if after == "yes":
-        if before != "no" and item.relation and _keeps_from_starting(item):
-            return "unsure"
-        if before == "yes" or is_on_patch_of(item.stored.case, one):
-            return "still_open"
-        return "breaks" if before == "no" or _is_after(item, one) else None
-    if before == "yes" and after == "no":
+    is_mine = item.relation is None or item.relation.answer == "yes"
+    if is_mine and after == "yes":
+        return _list_of_failing(item, one, before)
+    if is_mine and before == "yes" and after == "no":
         return "fixed"
     return "unsure" if item.may_affect(other, since=one) else None
+
+
+def _list_of_failing(item: KnownFailure, one: str, before: Fails) -> str | None:
+    """Return the list of a failure that the new version has; `before`: whether the old one has it."""
+    if before != "no" and item.relation and _keeps_from_starting(item):
+        return "unsure"
+    if before == "yes":
+        return "still_open"
+    if before == "no" or _began_after(item, one):
+        return "breaks"
+    is_newer = is_before(one, item.stored.case.facts.versions.get("vllm"))
+    return ("reported" if item.relation else "breaks") if is_newer else None
 
 
 def _keeps_from_starting(item: KnownFailure) -> bool:
@@ -280,13 +296,10 @@ def _reason(item: KnownFailure, one: str, other: str) -> str:
     return f"{known}. Differs or is not known: {'; '.join(differs)}" if differs else known
 
 
-def _is_after(item: KnownFailure, version: str) -> bool:
-    """True if a failure is known only in versions after this one."""
-    case = item.stored.case
-    span, reported = case.facts.regression, case.facts.versions.get("vllm")
-    if span is not None and span.first_failing:
-        return is_before(version, span.first_failing)
-    return is_before(version, reported)
+def _began_after(item: KnownFailure, version: str) -> bool:
+    """True if a failure is said to begin after a version."""
+    span = item.stored.case.facts.regression
+    return span is not None and is_before(version, span.first_failing)
 
 
 def _lines(repo: str, found: Sequence[tuple[KnownFailure, str]], version: str) -> tuple[UpgradeLine, ...]:
@@ -332,7 +345,8 @@ def _newest_clean(failures: Failures, start: str, releases: Sequence[str]) -> st
     """Return the newest release without a known break of something that works in `start`."""
     # A release without reports is unknown, not clean.
     known = (version for version in reversed(releases) if failures.reported.get(line_of(version)))
-    return next((one for one in known if not _grouped_by_list(failures.known, start, one)["breaks"]), None)
+    lists = ((one, _grouped_by_list(failures.known, start, one)) for one in known)
+    return next((one for one, found in lists if not any(found[name] for name in NEW_LISTS)), None)
 
 
 def _unreported(facts: Collection[Facts], version: str, stack: Stack) -> tuple[str, ...]:
@@ -355,27 +369,35 @@ def _unreported(facts: Collection[Facts], version: str, stack: Stack) -> tuple[s
 
 
 def _verdict(
-    totals: Mapping[str, int], with_remedy: int, one: str, other: str, clean: str | None
+    totals: Mapping[str, int], with_remedy: Mapping[str, int], one: str, other: str, clean: str | None
 ) -> tuple[Verdict, tuple[str, ...]]:
-    """Return verdict and reasons; `with_remedy` is the number of breaks with a remedy."""
+    """Return verdict and reasons; `with_remedy` counts the lines of `NEW_LISTS` with a remedy."""
     fixed, breaks, still = (totals[name] for name in ("fixed", "breaks", "still_open"))
+    reported, new = totals["reported"], breaks + totals["reported"]
     reasons = []
     if fixed:
         reasons.append(f"{plural(fixed, 'failure')} of your stack {_is_are(fixed)} fixed on the way.")
     if breaks:
-        with_cure = f"{with_remedy} of them with a remedy" if with_remedy else "without a known remedy"
         known = f"{_is_are(breaks)} known of {other} and not of {one}"
-        reasons.append(f"{plural(breaks, 'failure')} of your stack {known}, {with_cure}.")
+        cure = _with_cure(with_remedy["breaks"])
+        reasons.append(f"{plural(breaks, 'failure')} of your stack {known}, {cure}.")
+    if reported:
+        known = f"{_is_are(reported)} reported on {other}, {_with_cure(with_remedy['reported'])}"
+        reasons.append(f"{plural(reported, 'failure')} of your stack {known}; nobody tells if {one} has it.")
     if still:
         reasons.append(f"{plural(still, 'failure')} {_is_are(still)} open on both.")
-    if breaks and clean and clean != other:
+    if new and clean and clean != other:
         reasons.append(f"{clean} is the newest release without a known break for you.")
     if not reasons:
         reasons.append(f"Nothing stored says that {other} mends or breaks anything for you.")
     verdict: Verdict = "upgrade" if fixed else "nothing_known"
-    if breaks:
-        verdict = "upgrade_with_remedy" if with_remedy == breaks else "wait"
+    if new:
+        verdict = "upgrade_with_remedy" if sum(with_remedy.values()) == new else "wait"
     return verdict, tuple(reasons)
+
+
+def _with_cure(count: int) -> str:
+    return f"{count} of them with a remedy" if count else "without a known remedy"
 
 
 def _is_are(count: int) -> str:

@@ -246,3 +246,19 @@ def test_variables_typed_before_the_command_are_kept_where_it_is_made_of_argumen
     typed: str, variables: str
 ) -> None:
     assert line_of(f"Text {typed} {DUMP}") == f"{variables}vllm serve acme/V --max-model-len 512"
+
+
+def test_a_value_of_stars_is_masked() -> None:
+    found = read_launch("non-default args: {'model_tag': 'acme/V', 'model': 'acme/V', 'hf_token': '***'}\n")
+
+    assert found is not None
+    assert found.open_names == ("hf-token",)
+
+
+def test_a_dump_without_its_model_yields_to_the_command_between_fences() -> None:
+    text = (
+        "So: ```bash vllm serve acme/V --max_num_batched_tokens 1024 -tp 1 ``` it printed "
+        "INFO api_server.py:1] vLLM API server version 0.9.0 non-default args: { 'task': 'embed'}"
+    )
+
+    assert line_of(text) == "vllm serve acme/V --max_num_batched_tokens 1024 -tp 1"

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.extract.prose.titled_message import features_of, find_titled_message, load_weights, spans_of
+from app.extract.prose.titled_message import (
+    features_of,
+    find_titled_message,
+    load_weights,
+    spans_of,
+    words_of,
+)
 from app.extract.reader import read_issue
 from app.extract.text.document import IssueText
 from tests.extract.saying import an_issue
@@ -18,7 +24,6 @@ BODY = "It happens at each start."
     ("title", "wanted"),
     [
         ('[Bug]: the new image crashes with "CPU tensor must be pinned"', "CPU tensor must be pinned"),
-        ("[Bug]: GB300 reports `src_cache must be uint8` on start", "src_cache must be uint8"),
         ("[Usage]: vllm: error: unrecognized arguments: --fast-mode", "unrecognized arguments: --fast-mode"),
         ("[Bug]: with two hosts, list index out of range", "list index out of range"),
         ("[Bug]: Model architectures ['FooModel'] failed to be inspected", "failed to be inspected"),
@@ -72,9 +77,9 @@ def test_features_are_of_the_span_and_what_stands_beside_it() -> None:
     title = "[Bug]: fails with `foo_bar is None` at start"
     start = title.index("foo_bar")
 
-    found = set(features_of(title, (start, title.index("`", start))))
+    found = set(features_of(title, words_of(title), (start, title.index("`", start))))
 
-    assert {"w=IDENTIFIER", "b=is none", "last=none", "opened", "closed", "L1=with", "tag=bug"} <= found
+    assert {"w=IDENTIFIER", "b=is none", "last=none", "quotes=TrueTrue", "L0=with", "tag=bug"} <= found
 
 
 @given(st.text(alphabet='error: "`not supported a[]', max_size=80))
@@ -82,6 +87,13 @@ def test_spans_are_words_of_the_title_behind_its_tags(title: str) -> None:
     for start, end in spans_of(title):
         assert 0 <= start < end <= len(title)
         assert title[start:end] == title[start:end].strip()
+
+
+@given(st.text(max_size=80))
+def test_words_stand_in_the_title_in_its_order(title: str) -> None:
+    words = words_of(title)
+    assert all(0 <= word.start <= word.end <= len(title) for word in words)
+    assert list(words) == sorted(words, key=lambda word: word.start)
 
 
 def test_the_weights_are_learned_ones() -> None:

@@ -9,7 +9,7 @@ import pytest
 from app.extract.facts import Regression
 from app.extract.versions import Version
 from app.knowledge.fix.shapes import FixTruth, FixView, Held
-from app.knowledge.stack.standing import FailureCase, is_on_patch_of, standing
+from app.knowledge.stack.standing import FailureCase, standing
 from tests.knowledge.stack.conftest import FIXED, SPAN, case
 
 
@@ -47,23 +47,6 @@ def test_the_version_is_asked_of_fix_range_and_report(
     found = standing(version, given)
     assert found.answer == answer
     assert found.reason
-
-
-@pytest.mark.parametrize(
-    ("version", "given", "is_on_patch"),
-    [
-        ("0.21.0", case(version="0.21.1"), True),
-        ("0.21.1", case(version="0.21.1"), False),
-        ("0.20.0", case(version="0.21.1"), False),
-        ("0.21.0", case(version="0.21.1rc1.dev46"), False),
-        ("0.21.0", case(version="0.21.1", span=Regression(first_failing="0.21.1")), False),
-        ("0.21.0", case(version="main"), False),
-    ],
-)
-def test_a_patch_release_s_report_is_hardly_new_in_it(
-    version: str, given: FailureCase, is_on_patch: bool
-) -> None:
-    assert is_on_patch_of(given, version) == is_on_patch
 
 
 def test_a_report_without_a_release_is_not_placed_by_its_date() -> None:

@@ -111,7 +111,7 @@ def test_without_a_stack_the_lists_are_what_the_facts_say(stored: Store) -> None
     assert [line.number for line in found.breaks] == [5, 4, 2]  # what stops a server stands before an error
     assert {line.number for line in found.fixed} == {3}
     assert {line.number for line in found.still_open} == {1}
-    assert found.totals == {"fixed": 1, "breaks": 3, "still_open": 1, "unsure": 0}
+    assert found.totals == {"fixed": 1, "breaks": 3, "reported": 0, "still_open": 1, "unsure": 0}
     assert found.verdict is None
 
 
@@ -121,6 +121,8 @@ def test_with_a_stack_only_what_is_of_it_counts(stored: Store) -> None:
     assert {line.number: line.reason for line in found.breaks} == {
         2: "It works in 0.20.0 and fails in 0.21.0; of LoRA adapters, as yours. "
         "Differs or is not known: it was seen on H100, not on L40S.",
+    }
+    assert {line.number: line.reason for line in found.reported} == {
         4: "It is reported on 0.21.0; whether 0.20.0 has it is not known; of LoRA adapters, as yours.",
     }
     unsure = "It is reported on 0.20.0 and open; of LoRA adapters, as yours."
@@ -131,11 +133,12 @@ def test_with_a_stack_only_what_is_of_it_counts(stored: Store) -> None:
     assert any(
         "known of 0.21.0 and not of 0.20.0, without a known remedy" in reason for reason in found.reasons
     )
+    assert any("reported on 0.21.0, without a known remedy; nobody tells" in one for one in found.reasons)
     assert found.newest_clean is None
     assert "names L40S" in found.unreported[0]
     none = compare_versions(stored, REPO, "0.20.0", "0.21.0", parse_stack("0.20.0~--enforce-eager"))
     assert none.verdict == "nothing_known"
-    assert none.totals == {"fixed": 0, "breaks": 0, "still_open": 0, "unsure": 0}
+    assert none.totals == dict.fromkeys(LISTS, 0)
     assert none.newest_clean == "0.22.0"
 
 
@@ -223,7 +226,9 @@ def test_the_answer_reads_as_text_and_as_markdown(stored: Store) -> None:
     assert upgrade_text(found).startswith("vLLM 0.20.0 to 0.21.0: WAIT")
     assert "MAY AFFECT YOU: each says what differs or is not known (1)" in upgrade_text(found)
     markdown = upgrade_markdown(found)
-    assert "## Known to break for you (2)" in markdown
+    assert "## Known to break for you (1)" in markdown
+    assert "## Reported on 0.21.0; of 0.20.0 nothing is known (1)" in markdown
+    assert "REPORTED ON 0.21.0: of 0.20.0 nothing is known (1)" in upgrade_text(found)
     assert "## May affect you" in markdown
     assert "#2" in markdown
 
