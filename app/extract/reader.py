@@ -46,7 +46,7 @@ from app.extract.text.blocks import read_document, read_log_document
 from app.extract.text.document import Document, IssueText, Line
 from app.extract.versions import is_same, ordered
 
-RULES_VERSION = "2026-11-28.8"
+RULES_VERSION = "2026-11-28.9"
 """Changed with every rule change; stored readings of another version are read again."""
 
 MAX_ISSUE_CHARS = 400_000
@@ -59,6 +59,8 @@ WITHOUT_MESSAGE = frozenset({"wrong_output", "slowdown", "none"})
 """Kinds whose titles describe what happens; what reads as a message there is none."""
 UNSIGNED = (STATED, ONLY_WRAPPER, ERROR_LINE, DEATH, REFUSED)
 """Prefixes of rule ids whose causes get no signature: shared by unrelated failures, or not from a log."""
+LIKELY = 0.5
+"""Least probability of a title's message that counts more than a wrapper in the log."""
 APPARENT_CONFIDENCE = 0.4
 """Confidence of an error message if only a wrapper is known."""
 
@@ -251,7 +253,7 @@ def _issue_errors(document: Document) -> CauseChain:
     apparent = logged.apparent
     if named is None and apparent is None:
         named = find_titled_line(document) or _unless_wrapper(find_stated_error(document, comments=True))
-        named = named or find_titled_message(document)
+    named = named or find_titled_message(document, LIKELY if apparent else 0.0)
     if named is not None:
         return replace(logged, cause=_with_frame(document, logged, named))
     apparent = apparent or stated

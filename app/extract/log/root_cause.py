@@ -306,7 +306,8 @@ def _is_wrapper_of(text: str, kind: str) -> bool:
 def _is_message(text: str) -> bool:
     """True if a line logged as an error is a message, not code, a frame or a list."""
     begins = text[:1].isupper() or text[:1] in {"[", "'"}
-    return len(text) > 12 and " " in text and begins and text.rstrip()[-1:] not in ":,({[="
+    is_code = text.startswith('File "') or text.rstrip()[-1:] in ":,({[="
+    return len(text) > 12 and " " in text and begins and not is_code
 
 
 def _split_hints(causes: list[ErrorRecord]) -> tuple[list[ErrorRecord], list[tuple[str, LogLine]]]:

@@ -78,12 +78,15 @@ def load_weights() -> TitleWeights:
     return TitleWeights(data["intercept"], data["threshold"], data["weights"])
 
 
-def find_titled_message(document: Document) -> ErrorRecord | None:
-    """Return the message that the title gives, or None; "assert …" is an AssertionError."""
+def find_titled_message(document: Document, least: float = 0.0) -> ErrorRecord | None:
+    """Return the message that the title gives, or None; "assert …" is an AssertionError.
+
+    `least`: the smallest probability to believe, if it is above the learned threshold.
+    """
     title, used = document.sources["title"], load_weights()
     chance, (start, end) = likeliest(title, used)
-    words = title[start:end]
-    if chance < used.threshold or wrapper_rule(words) is not None:
+    words, with_next_word = title[start:end], title[start : end + len(" errors")]
+    if chance < max(used.threshold, least) or wrapper_rule(words) or wrapper_rule(with_next_word):
         return None
     is_assertion = words.startswith("assert ") or title[:start].endswith("assert ")
     line = LogLine(0, words, "", "", start, end, words)

@@ -46,6 +46,7 @@ def test_a_message_in_the_title_is_the_error(title: str, wanted: str) -> None:
         "[Bug]: `vllm serve` will not start and `python3 -m vllm` does",
         '[Bug]: "Engine core initialization failed" on start',
         "[Bug]: error: bad luck",
+        "[Bug]: 500 Internal Server Error when serving an adapter",
         "[Performance]: the new kernel gives less throughput on H100",
         "[Usage]: How to run two models on one card",
     ],
@@ -99,3 +100,21 @@ def test_words_stand_in_the_title_in_its_order(title: str) -> None:
 def test_the_weights_are_learned_ones() -> None:
     assert 0 < load_weights().threshold < 1
     assert len(load_weights().weights) > 1000
+
+
+def test_a_wrapper_in_the_log_yields_to_a_sure_message_in_the_title() -> None:
+    body = (
+        "```\nERROR 01-01 10:00:00 [core.py:1] Engine core initialization failed. See root cause above.\n```"
+    )
+    told = read_issue(IssueText(1, "[Bug]: with two hosts, list index out of range", body)).facts.error
+    named = read_issue(IssueText(1, "[Bug]: it does not start with two hosts", body)).facts.error
+
+    assert told is not None
+    assert told.message == "list index out of range"
+    assert named is not None
+    assert named.message.startswith("Engine core initialization failed")
+
+
+def test_a_frame_that_a_logger_printed_is_no_message() -> None:
+    log = 'ERROR 01-01 10:00:00 [core.py:1] File "/opt/vllm/engine/core.py", line 9, in run\n'
+    assert read_issue(IssueText(1, "[Bug]: it does not start", f"```\n{log}```")).facts.error is None
