@@ -289,7 +289,8 @@ def _reason(item: KnownFailure, one: str, other: str) -> str:
     is_told = before.answer == after.answer or after.reason.startswith(before.reason)
     versions = [after.reason, *([] if is_told else [before.reason])]
     mine = item.relation
-    known = "; ".join(dict.fromkeys([*"; ".join(versions).split("; "), *(mine.agrees if mine else ())]))
+    told = dict.fromkeys([*"; ".join(versions).split("; "), *(mine.agrees if mine else ())])
+    known = "; ".join(one for one in told if not any(it.startswith(f"{one} ") for it in told))
     differs = [*mine.differs] if mine else []
     if mine and before.answer != "no" and _keeps_from_starting(item):
         differs.append(f"it fails at the start, and yours runs on {one}")
@@ -383,7 +384,9 @@ def _verdict(
         reasons.append(f"{plural(breaks, 'failure')} of your stack {known}, {cure}.")
     if reported:
         known = f"{_is_are(reported)} reported on {other}, {_with_cure(with_remedy['reported'])}"
-        reasons.append(f"{plural(reported, 'failure')} of your stack {known}; nobody tells if {one} has it.")
+        them = "it" if reported == 1 else "them"
+        unknown = f"whether {one} has {them} is not known"
+        reasons.append(f"{plural(reported, 'failure')} of your stack {known}; {unknown}.")
     if still:
         reasons.append(f"{plural(still, 'failure')} {_is_are(still)} open on both.")
     if new and clean and clean != other:
