@@ -39,14 +39,13 @@ from app.extract.prose.regression import find_regression, without_earlier_fix
 from app.extract.prose.stated_causes import find_causes, find_reproductions
 from app.extract.prose.stated_error import WRAPPER, find_stated_error, find_stated_place
 from app.extract.prose.titled_line import find_titled_line
-from app.extract.prose.titled_message import RULE as TITLE_MESSAGE
 from app.extract.prose.titled_message import find_titled_message
 from app.extract.remedies.workarounds import find_repeats, find_workarounds
 from app.extract.text.blocks import read_document, read_log_document
 from app.extract.text.document import Document, IssueText, Line
 from app.extract.versions import is_same, ordered
 
-RULES_VERSION = "2026-11-28.9"
+RULES_VERSION = "2026-11-28.10"
 """Changed with every rule change; stored readings of another version are read again."""
 
 MAX_ISSUE_CHARS = 400_000
@@ -125,17 +124,17 @@ def read_issue(issue: IssueText) -> IssueReading:
     errors = _issue_errors(document)
     around = _read_environment(document)
     error, error_evidence = _error_fact(document, errors)
-    # A wrapper in the reporter's words, or those of a title, say less of the kind than the words around them.
-    rules = {found.rule for found in (errors.cause, errors.apparent) if found is not None}
-    telling = error if rules.isdisjoint({WRAPPER, TITLE_MESSAGE}) else None
+    # A wrapper in the reporter's words says less of the kind than the words around it.
+    telling = None if errors.apparent is not None and errors.apparent.rule == WRAPPER else error
     is_failure, kind, kind_evidence = find_failure(
         document,
         telling.type if telling else None,
         telling.message if telling else "",
         is_printed=errors.cause is not None and _is_printed(errors.cause),
     )
-    if kind in WITHOUT_MESSAGE and TITLE_MESSAGE in rules:
-        error, error_evidence = None, []
+    if errors.cause is None and kind not in WITHOUT_MESSAGE:
+        errors = _with_titled_message(document, errors)
+        error, error_evidence = _error_fact(document, errors)
     workarounds = find_workarounds(document)
     regression, regression_evidence = find_regression(document)
     for well in (regression.last_working, regression.fixed_in) if regression else ():
@@ -253,11 +252,16 @@ def _issue_errors(document: Document) -> CauseChain:
     apparent = logged.apparent
     if named is None and apparent is None:
         named = find_titled_line(document) or _unless_wrapper(find_stated_error(document, comments=True))
-    named = named or find_titled_message(document, LIKELY if apparent else 0.0)
     if named is not None:
         return replace(logged, cause=_with_frame(document, logged, named))
     apparent = apparent or stated
     return replace(logged, apparent=apparent and replace(apparent, frame=apparent.frame or logged.place))
+
+
+def _with_titled_message(document: Document, errors: CauseChain) -> CauseChain:
+    """Set the message that the title gives as the cause, if it gives one."""
+    named = find_titled_message(document, LIKELY if errors.apparent else 0.0)
+    return errors if named is None else replace(errors, cause=_with_frame(document, errors, named))
 
 
 def _titled_error(document: Document) -> ErrorRecord | None:

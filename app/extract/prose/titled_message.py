@@ -106,7 +106,10 @@ def _sum(features: Iterable[str], used: TitleWeights) -> float:
 
 
 def spans_of(title: str) -> tuple[Span, ...]:
-    """Return the candidate ranges of a title, in code points, without tags and quotation marks."""
+    """Return the candidate ranges of a title, in code points, without tags and quotation marks.
+
+    One that holds half of a pair of back-ticks is none.
+    """
     first = _TAGS.match(title).end()
     starts = sorted({first, *(found.end() for found in _START.finditer(title) if found.end() > first)})
     ends = sorted({len(title), *(found.start() for found in _END.finditer(title) if found.start() > first)})
@@ -114,7 +117,10 @@ def spans_of(title: str) -> tuple[Span, ...]:
     for start in starts:
         for end in ends:
             words = title[start:end].strip(_EDGES)
-            if MIN_CHARS <= len(words) <= MAX_CHARS and len(words.split()) >= MIN_WORDS:
+            if words.count("`") % 2:
+                words = title[start:end].strip(_EDGES.replace("`", ""))
+            is_whole = words.count("`") % 2 == 0
+            if is_whole and MIN_CHARS <= len(words) <= MAX_CHARS and len(words.split()) >= MIN_WORDS:
                 left = title.index(words, start)
                 spans[left, left + len(words)] = None
     return tuple(spans)[:MAX_SPANS]

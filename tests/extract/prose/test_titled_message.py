@@ -88,6 +88,7 @@ def test_spans_are_words_of_the_title_behind_its_tags(title: str) -> None:
     for start, end in spans_of(title):
         assert 0 <= start < end <= len(title)
         assert title[start:end] == title[start:end].strip()
+        assert title[start:end].count("`") % 2 == 0
 
 
 @given(st.text(max_size=80))
