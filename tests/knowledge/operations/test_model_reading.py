@@ -74,7 +74,7 @@ def test_replies_are_kept_and_merged_and_nothing_is_asked_twice(store: Store) ->
         assert (result.asked, result.kept, result.dropped) == (8, 16, 8)
         again = read_issues(store, REPO, client, parallel=3)
     assert (again.asked, len(reader.asked)) == (0, 8)
-    assert "Server 8 stops" in reader.asked[0]
+    assert any("Server 8 stops" in text for text in reader.asked[:3])  # of three at once, any may be first
     assert len(actions(store, *range(1, 9))) == 8
     with store.reading() as session:
         facts = find_facts(session, 1, [1])[1]
