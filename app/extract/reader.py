@@ -130,11 +130,13 @@ def read_issue(issue: IssueText) -> IssueReading:
         document,
         telling.type if telling else None,
         telling.message if telling else "",
-        is_printed=errors.cause is not None and _is_printed(errors.cause),
+        is_printed=errors.cause is not None and is_printed(errors.cause),
     )
     if errors.cause is None and kind not in WITHOUT_MESSAGE:
-        errors = _with_titled_message(document, errors)
-        error, error_evidence = _error_fact(document, errors)
+        named = find_titled_message(document, LIKELY if errors.apparent else 0.0)
+        if named is not None:
+            errors = replace(errors, cause=_with_frame(document, errors, named))
+            error, error_evidence = _error_fact(document, errors)
     workarounds = find_workarounds(document)
     regression, regression_evidence = find_regression(document)
     for well in (regression.last_working, regression.fixed_in) if regression else ():
@@ -180,7 +182,7 @@ def read_issue(issue: IssueText) -> IssueReading:
     return IssueReading(facts.model_copy(update={"summary": summarise(facts)}), errors, document)
 
 
-def _is_printed(cause: ErrorRecord) -> bool:
+def is_printed(cause: ErrorRecord) -> bool:
     """True if the text has the error as a program prints it, not only a person's words for it."""
     return not cause.rule.startswith((STATED, "title."))
 
@@ -256,12 +258,6 @@ def _issue_errors(document: Document) -> CauseChain:
         return replace(logged, cause=_with_frame(document, logged, named))
     apparent = apparent or stated
     return replace(logged, apparent=apparent and replace(apparent, frame=apparent.frame or logged.place))
-
-
-def _with_titled_message(document: Document, errors: CauseChain) -> CauseChain:
-    """Set the message that the title gives as the cause, if it gives one."""
-    named = find_titled_message(document, LIKELY if errors.apparent else 0.0)
-    return errors if named is None else replace(errors, cause=_with_frame(document, errors, named))
 
 
 def _titled_error(document: Document) -> ErrorRecord | None:

@@ -27,7 +27,7 @@ from app.extract.prose.titled_message import (
     spans_of,
     words_of,
 )
-from app.extract.reader import STATED, read_issue
+from app.extract.reader import is_printed, read_issue
 from app.extract.text.document import IssueText
 from app.train.shared import make_parser, read_rows, write_json
 
@@ -98,9 +98,8 @@ def read_logged(issues: Iterable[Path], without: frozenset[int]) -> Iterator[Lab
             continue
         issue = IssueText(row["number"], row["title"], row["body"] or "")
         cause = read_issue(issue).errors.cause
-        if cause is None or cause.rule.startswith((STATED, "title.")) or len(cause.message.split()) < 2:
-            continue
-        yield LabelledTitle(row["title"], cause.message)
+        if cause is not None and is_printed(cause) and len(cause.message.split()) > 1:
+            yield LabelledTitle(row["title"], cause.message)
 
 
 def learn(examples: Sequence[TitleSpan]) -> TitleWeights:

@@ -28,6 +28,7 @@ def case(title: str = "It fails", version: str | None = "0.21.0", **fields: Any)
         gpus=fields.pop("gpus", ()),
         models=fields.pop("models", ()),
         regression=fields.pop("span", None),
+        workarounds=fields.pop("workarounds", ()),
         error=fields.pop("error", PLAIN),
         failure_kind=fields.pop("kind", "exception"),
     )

@@ -283,8 +283,7 @@ def test_all_that_differs_is_named_beside_what_agrees() -> None:
 )
 def test_the_run_of_the_report_must_be_one_like_it(text: str, reason: str | None) -> None:
     tried = Workaround(action="--pipeline-parallel-size 2", kind="flag", outcome="works")
-    given = case("LoRA fails", models=ALIKE)
-    given = replace(given, facts=given.facts.model_copy(update={"workarounds": (tried,)}))
+    given = case("LoRA fails", models=ALIKE, workarounds=(tried,))
     before = relate(mine(), given)
     found = relate_text(mine(), given, text, before)
     assert found == before if reason is None else reason in found.reason
@@ -309,8 +308,7 @@ def test_a_stack_that_has_chosen_what_a_remedy_sets_may_be_spared(
     action: str, outcome: Outcome, answer: str
 ) -> None:
     tried = Workaround(action=action, kind="flag", outcome=outcome)
-    given = case("LoRA fails", models=ALIKE)
-    given = replace(given, facts=given.facts.model_copy(update={"workarounds": (tried,)}))
+    given = case("LoRA fails", models=ALIKE, workarounds=(tried,))
     stack = mine(f"{MINE} --quantization awq_marlin")
     assert relate(stack, given).answer == answer
 
