@@ -169,7 +169,7 @@ def _role_examples(number: int, document: Document, labels: Sequence[dict[str, A
 
     Readers labelled a value once per sentence: where it stands there again, it is no example.
     """
-    sentences, said = read_mentions(document)
+    sentences, said = read_mentions(document, with_others=True)
     known = {at: _label_of(sentence, labels) for at, (sentence, _) in sentences.items()}
     found = [
         ((one.sentence, one.mention.value), _role_example(number, one, sentences[one.sentence][0], label))

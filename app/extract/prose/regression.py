@@ -115,9 +115,13 @@ def find_regression(document: Document) -> tuple[Regression | None, tuple[Eviden
 
 
 def read_mentions(
-    document: Document,
+    document: Document, *, with_others: bool = False
 ) -> tuple[dict[int, tuple[Sentence, _Claims]], list[LocatedMention]]:
-    """Return the sentences that name versions or changes with the rules' claims, and all mentions."""
+    """Return the sentences that name versions or changes with the rules' claims, and the mentions.
+
+    Args:
+        with_others: return the versions of other packages, too, as `locate_mentions` does.
+    """
     sentences = read_sentences(document)
     naming = (at for at, s in enumerate(sentences) if not s.is_proposal and _names_build(s))
     read: dict[int, tuple[Sentence, _Claims]] = {}
@@ -127,7 +131,8 @@ def read_mentions(
         claims = _by_rules(document, sentence)
         read[at] = sentence, claims
         around, hints = surroundings_of(document, sentences, at), _as_hints(sentence, claims)
-        mentions += locate_mentions(sentence.text, mentions_in(sentence), around, hints, at)
+        found = mentions_in(sentence)
+        mentions += locate_mentions(sentence.text, found, around, hints, at, with_others=with_others)
     return read, mentions
 
 
@@ -211,12 +216,12 @@ def _confirmed(
                 if not (is_later and part == "changed"):
                     yield part, (value, quote)
                 if is_later:
-                    yield _part_of_later(sentence, decided), (value, quote)
+                    yield _part_of_later(sentence), (value, quote)
 
 
-def _part_of_later(sentence: Sentence, decided: Sequence[_Decided]) -> str:
+def _part_of_later(sentence: Sentence) -> str:
     """Return the part of one more failing version; `beside`: it counts only beside other claims."""
-    return "still" if _ALSO.search(sentence.text) or len(decided) >= SEVERAL else "beside"
+    return "still" if _ALSO.search(sentence.text) or len(mentions_in(sentence)) >= SEVERAL else "beside"
 
 
 def _roles_agree(one: str, other: str) -> bool:
@@ -244,7 +249,7 @@ def _likely(
         span = sentence.span(mention.start, mention.end)
         quote = cite(document, f"regression.{role}", mention.value, span, "regression.role", round(chance, 2))
         if part == "still" and not is_change:
-            part = _part_of_later(sentence, decided)
+            part = _part_of_later(sentence)
         yield (f"commit_{part}" if is_change and part != "culprit" else part), (mention.value, quote)
 
 

@@ -112,6 +112,12 @@ def _reported_version(document: Document) -> str:
 
 def sentence_features(text: str, tokens: Sequence[Token], around: Surroundings) -> Iterator[str]:
     """Yield the features shared by all candidates of a sentence."""
+    yield from own_features(text, tokens)
+    yield from context_features(around)
+
+
+def own_features(text: str, tokens: Sequence[Token]) -> Iterator[str]:
+    """Yield the features of a sentence by itself."""
     kinds = [token.kind for token in tokens]
     for kind in set(kinds):
         yield f"s={kind}"
@@ -119,6 +125,18 @@ def sentence_features(text: str, tokens: Sequence[Token], around: Surroundings) 
         yield f"b={one}_{other}"
     for at in range(len(kinds) - 2):
         yield f"t={kinds[at]}_{kinds[at + 1]}_{kinds[at + 2]}"
+    good = sum(kind in GOOD for kind in kinds)
+    bad = sum(kind in BAD for kind in kinds)
+    yield f"good{min(good, 3)}bad{min(bad, 3)}"
+    if text.rstrip().endswith(("?", "？")):
+        yield "question"
+    if text.rstrip().endswith((":", "：")):
+        yield "colon"
+    yield f"length={min(len(tokens) // 10, 5)}"
+
+
+def context_features(around: Surroundings) -> Iterator[str]:
+    """Yield the features of what stands around a sentence."""
     previous = [token.kind for token in tokenise(around.previous)][-MAX_PREVIOUS_TOKENS:]
     behind = [token.kind for token in tokenise(around.next)][:MAX_NEXT_TOKENS]
     for kind in set(previous):
@@ -134,14 +152,6 @@ def sentence_features(text: str, tokens: Sequence[Token], around: Surroundings) 
     tag = around.title[1 : around.title.find("]")] if around.title.startswith("[") else ""
     yield f"tag={tag.lower().strip(': ')}"
     yield f"speaker={around.speaker}"
-    good = sum(kind in GOOD for kind in kinds)
-    bad = sum(kind in BAD for kind in kinds)
-    yield f"good{min(good, 3)}bad{min(bad, 3)}"
-    if text.rstrip().endswith(("?", "？")):
-        yield "question"
-    if text.rstrip().endswith((":", "：")):
-        yield "colon"
-    yield f"length={min(len(tokens) // 10, 5)}"
 
 
 def candidate_features(

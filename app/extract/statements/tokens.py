@@ -5,8 +5,8 @@ training generalises from one flag to all, or the stem of a plain word.
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from app.extract.rules.patterns import PatternSet, pattern
 
@@ -56,8 +56,7 @@ MIN_STEM = 3
 MIN_STEMMED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A token: text, offsets in the sentence, kind, and lower-case form."""
 
     text: str

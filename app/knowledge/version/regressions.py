@@ -6,6 +6,7 @@ an earlier version and is open. A duplicate is not listed if its original is.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from functools import cache, partial
 from typing import Literal
 
 import numpy as np
@@ -110,10 +111,11 @@ def regressions(
         if is_vllm(repo):
             check_possible(session, repo_id, "version", version)
         stated = stated_regressions(session, repo_id)
+        place_in = cache(partial(place_of, version=version))  # many issues state the same range
         places: dict[int, Place] = {
             number: place
             for number, one in stated.items()
-            if (place := place_of(one.span, version)) is not None and (place != "since" or one.is_open)
+            if (place := place_in(one.span)) is not None and (place != "since" or one.is_open)
         }
         if version is None:
             part = load_failures(session, repo_id, repo, sorted(stated, reverse=True)[after : after + limit])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.extract.statements.features import Mention, Surroundings
+from app.extract.statements.features import Hint, Mention, Sort, Surroundings
 from app.extract.statements.model import (
     decide_roles,
     load_weights,
@@ -56,3 +57,17 @@ def test_a_version_has_the_role_that_its_clause_gives() -> None:
     ]
     said = locate_mentions(text, mentions, BUG, (), 0)
     assert [role for role, _ in decide_roles(said)] == ["last_working", "first_failing"]
+
+
+def test_a_version_of_another_package_has_a_role_only_where_a_hint_is_about_it() -> None:
+    text = "It works in 0.6.1 with torch 2.4.0 and fails in 0.6.2."
+    sorts: dict[str, Sort] = {"0.6.1": "ours", "2.4.0": "other", "0.6.2": "ours"}
+    mentions = [Mention(v, text.index(v), text.index(v) + 5, sort) for v, sort in sorts.items()]
+    hint = Hint(text.index("2.4.0"), text.index("2.4.0") + 5, "first_failing")
+
+    def located(hints: Sequence[Hint], *, with_others: bool = False) -> list[str]:
+        found = locate_mentions(text, mentions, BUG, hints, 0, with_others=with_others)
+        return [one.mention.value for one in found]
+
+    assert located(()) == ["0.6.1", "0.6.2"]
+    assert located((hint,)) == located((), with_others=True) == list(sorts)
