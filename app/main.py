@@ -18,6 +18,8 @@ from app.knowledge.freshness import reader_overview
 from app.knowledge.issue.browse import IssueQuery, browse
 from app.knowledge.operations.log_reading import read_log_by_model
 from app.knowledge.operations.retention import forget_old, forget_regularly
+from app.knowledge.stack.stack import Stack
+from app.knowledge.stack.upgrade import affecting
 from app.knowledge.version.regressions import regressions
 from app.model_reader import log_reader, question_embedder
 from app.paths import static_dir
@@ -74,6 +76,8 @@ _ROUTES = (
 )
 """Modules with routes; the order matters, as paths ending in .md must match before their pages."""
 _BACKGROUND_STOP_S = 10.0
+_COMMON_MODEL = "Qwen/Qwen3-8B"
+"""Of a family with many reports, so that comparing it loads all rules."""
 
 
 def create_app(
@@ -181,10 +185,11 @@ def _at_work(
 
 
 def _load_lists(store: Store, repo: str) -> None:
-    """Load what all lists share, so that the first visitor does not wait for it."""
+    """Load what all lists share, and the rules that compare stacks, so that no visitor waits for it."""
     with suppress(TriageError):  # whoever asks for a list is told what is wrong
         browse(store, repo, IssueQuery(), facets=True)
-        regressions(store, repo)
+        for newest in regressions(store, repo).versions[:1]:
+            affecting(store, repo, Stack(vllm=newest.version, model=_COMMON_MODEL))
 
 
 @contextmanager

@@ -36,7 +36,8 @@ _LETTERS = re.compile(r"[a-z]+")
 _BOUNDS = frozenset({"max", "min", "num", "enable", "disable", "no", "use", "size", "config"})
 """Generic words in option names, without a final s."""
 _CONTAINERS = frozenset({"docker", "podman"})
-_RUNNERS = frozenset({"sudo", "env", "exec", "nohup", "export"})
+_SETTERS = frozenset({"sudo", "env", "export"})
+"""Words that may stand before a variable that is set for a command."""
 
 
 class CommandPart(Frozen):
@@ -185,7 +186,7 @@ def _is_variable(piece: Piece) -> bool:
 
 def _placed(pieces: Sequence[Piece], wanted: Sequence[Piece], *, is_container: bool) -> list[CommandPart]:
     """Insert the change in place of the old value, else variables at the front and options at the end."""
-    front = next((i for i, piece in enumerate(pieces) if piece.text not in _RUNNERS), 0)
+    front = next((i for i, piece in enumerate(pieces) if piece.text not in _SETTERS), 0)
     if is_container:
         front = next(i + 1 for i, piece in enumerate(pieces) if piece.text == "run")
     added: dict[int, list[CommandPart]] = {}

@@ -31,14 +31,25 @@ _INTERNAL, _SET_BY_PYTHON = frozenset(_LIST["internal"]["names"]), frozenset(_LI
 _DEFAULTS: dict[str, list[Any]] = _LIST["defaults"]
 _OBJECTS: dict[str, list[str]] = _LIST["objects"]
 _MASK = "█"
-_DUMP = pattern(r"non-default args: ?\{|\bargs: ?Namespace\(")
+_MASKED = re.compile(f"{_MASK}+")
+_DUMP = pattern(r"non-default args: ?\{|(?:([\w.-]+)\.py:\d+\] ?|\b)args: ?Namespace\(")
+"""The printed arguments; a dump of all of them with the module that printed it."""
+_PRINTER = "api_server"
+"""vLLM's module that printed all arguments; what another one prints are those of a program of the user's."""
 _ENUM = re.compile(r"<[\w.]+: ('[^'<>]*'|[^<>]*)>")
 _OBJECT = re.compile(r"<[^<>]*>|\*REDACTED\*")
 _MODEL = pattern(r"\bconfig: ?model='([^'\n]{1,300})'")
 """The model as the engine prints its own configuration."""
+_RUNNER = (
+    r"(?:(?:nohup|exec|sudo|env|srun|numactl|taskset|uv[ \t]+run)[ \t]+"
+    r"(?:-\S+[ \t]+(?:[\d,:-]+[ \t]+)?)*"
+    r"|[a-z]\w*[ \t]+run[ \t]+(?:-\S+[ \t]+(?:[\w,:-]+[ \t]+)?)*--[ \t]+)*"
+)
+"""Programs that run the command behind them, with their own options: `uv run`, `numactl -N 0`, `x run -- `."""
 _COMMAND = pattern(
     r"(?m)^[ \t]*(?:\[?[\w.-]+@[\w.-]+[^\n$#]{0,80}[$#][ \t]+|[$>#%+][ \t]+)?"
     r"((?:(?:sudo|exec|nohup|env|export)[ \t]+)*(?:[A-Z][A-Z0-9_]*=\S*[ \t]+(?:&&[ \t]+)?)*"
+    rf"{_RUNNER}"
     r"(?:vllm[ \t]+serve[ \t]+[^\s\[]|(?:\S*/)?python[\d.]*[ \t]+(?:-u[ \t]+)?-m[ \t]+vllm\.entrypoints\.|"
     r"(?:docker|podman)[ \t]+run[ \t]+))"
 )
@@ -46,13 +57,10 @@ _ASSIGNED = r"[A-Z][A-Z0-9]*_[A-Z0-9_]+=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'`\\;&]+
 _ASSIGNMENT = pattern(_ASSIGNED)
 _EXPORTED = pattern(rf"\bexport[ \t]+({_ASSIGNED})")
 _STARTED = pattern(
-    rf"((?:(?:export[ \t]+)?{_ASSIGNED}[\s\\;&]+)*)"
-    r"(?:(?:nohup|exec|sudo|env|time|srun|numactl|taskset|uv[ \t]+run)[ \t]+"
-    r"(?:-\S+[ \t]+(?:[\d,:-]+[ \t]+)?)*"
-    r"|[a-z]\w*[ \t]+run[ \t]+(?:-\S+[ \t]+(?:[\w,:-]+[ \t]+)?)*--[ \t]+)*"
+    rf"((?:(?:export[ \t]+)?{_ASSIGNED}[\s\\;&]+)*)({_RUNNER})"
     r"(?:vllm[ \t]+serve\b|(?:\S*/)?python[\d.]*[ \t]+-m[ \t]+vllm\.entrypoints\.)"
 )
-"""A command that starts the server, which need not begin a line, after the variables set for it."""
+"""A command that starts the server, which need not begin a line, after its variables and its runners."""
 _FENCED = pattern(r"`{3}[a-z]*[ \t\n]+(vllm[ \t]+serve[ \t]+[^`]{3,1000}?)\s*`{3}")
 """A command that starts the server, alone between code fences."""
 _CONTAINER = pattern(r"\b(?:docker|podman)[ \t]+run\b")
@@ -147,7 +155,7 @@ def cut_command(text: str) -> tuple[Piece, ...]:
             pieces.append(Piece(word, normalise_name(word.partition("=")[0])))
         elif _VARIABLE.fullmatch(word) and all(piece.name and piece.text[0] != "-" for piece in pieces):
             pieces.append(Piece(word, word.partition("=")[0]))
-        elif last.text.startswith("-") and _takes_value(last, word):
+        elif _OPTION.match(last.text) and word != "--" and _takes_value(last, word):
             name = word.partition("=")[0] if last.text in _VARIABLE_OPTIONS else last.name
             pieces[-1] = Piece(f"{last.text} {word}", name)
         else:
@@ -170,6 +178,8 @@ def _from_arguments(log: str, vllm_version: str | None) -> Launch | None:
     dump = arguments = None
     printed_at = 0
     for match in _DUMP.finditer(log):
+        if match[1] not in (None, _PRINTER):
+            continue
         printed_at = match.start()
         dump = log[match.end() - (1 if log[match.end() - 1] == "{" else len("Namespace(")) :][:MAX_DUMP_CHARS]
         arguments = read_arguments(dump) or arguments
@@ -197,7 +207,7 @@ def _from_arguments(log: str, vllm_version: str | None) -> Launch | None:
     else:
         start = [Piece("vllm"), Piece("serve"), Piece(shlex.quote(str(model)))]
     options = [option for name, value in chosen.items() for option in _options(name, value, vllm_version)]
-    pieces = [*_variables_before(log[:printed_at]), *start, *options]
+    pieces = [*_set_before(log[:printed_at]), *start, *options]
     return Launch("arguments", "shell", tuple(pieces), _open_names(pieces))
 
 
@@ -208,22 +218,27 @@ def _fenced_command(log: str) -> Launch | None:
     return Launch("command", "shell", pieces, _masked_names(pieces)) if pieces else None
 
 
-def _variables_before(log: str) -> tuple[Piece, ...]:
-    """Return the variables set for the last server command or container in a text; masked ones are `OPEN`."""
+def _set_before(log: str) -> tuple[Piece, ...]:
+    """Return what stands before the last server command in a text: its variables and what runs it.
+
+    In a container these are its variables alone. Masked values are `OPEN`.
+    """
     started, containers = list(_STARTED.finditer(log)), list(_CONTAINER.finditer(log))
     start = started[-1].start() if started else -1
     container = containers[-1].end() if containers else -1
+    runner = ""
     if container > start:
         assigned = _CONTAINER_VARIABLE.findall(log[container:][:MAX_COMMAND_CHARS])
     elif started:
         exported = _EXPORTED.findall(log[max(0, start - MAX_EXPORT_CHARS) : start])
-        assigned = [*exported, *_ASSIGNMENT.findall(started[-1][1])]
+        assigned, runner = [*exported, *_ASSIGNMENT.findall(started[-1][1])], started[-1][2]
     else:
         return ()
     values = dict(text.split("=", 1) for text in assigned)
-    return tuple(
+    variables = (
         Piece(f"{name}={OPEN if _is_masked(value) else value}", name) for name, value in values.items()
     )
+    return (*variables, *cut_command(runner))
 
 
 def _model_of_engine(log: str) -> str:
@@ -282,7 +297,13 @@ def _value(node: ast.expr) -> Any:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return _object_value(node)
-    return OPEN if _is_masked(str(value)) else value
+    return _unmasked(value) if isinstance(value, str) else OPEN if _is_masked(str(value)) else value
+
+
+def _unmasked(value: str) -> str:
+    """Return a text with `OPEN` for what is not shown of it: all of it, or a user's name in a path."""
+    is_path = "/" in value and value.strip(_MASK) == value
+    return _MASKED.sub(OPEN, value) if is_path else OPEN if _is_masked(value) else value
 
 
 def _is_masked(value: str) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from app.extract.rules.patterns import pattern
 from app.knowledge.stack.shapes import HARDWARE_KINDS, FailureCase, Sign
@@ -142,6 +143,7 @@ def is_very_model(name: str, stack: Stack) -> bool:
     return bool(mine) and _size(name) in {"", _size(mine)} and _is_same_model(name, mine)
 
 
+@lru_cache(maxsize=1 << 12)
 def _is_same_model(one: str, other: str, *, any_size: bool = False) -> bool:
     """True if two names are of one family, generation and variant, where both state them.
 

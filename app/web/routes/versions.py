@@ -231,7 +231,8 @@ From = Annotated[
     str, Query(alias="from", max_length=100, pattern=VERSION, description="version to upgrade from")
 ]
 To = Annotated[str, Query(max_length=100, pattern=VERSION, description="version to upgrade to")]
-LINES_LISTED = 20
+LINES_LISTED, LINES_MAX = 20, 50
+"""Shown lines of a list, and these with those that unfold; JSON has more."""
 
 
 @router.get(
@@ -281,5 +282,6 @@ def upgrade_page(
         goal=to or newest or "",
         releases=releases,
         shown=LINES_LISTED,
+        most=LINES_MAX,
         json_address=context.address("/api/v1/upgrade", **query),
     )

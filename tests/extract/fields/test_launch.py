@@ -210,7 +210,7 @@ DUMP = NEW.format("{'model_tag': 'acme/V', 'model': 'acme/V', 'max_model_len': 5
 
 
 @pytest.mark.parametrize(
-    ("typed", "variables"),
+    ("typed", "before"),
     [
         (
             "We ran ``` VLLM_USE_V1=1 CUDA_VISIBLE_DEVICES=0,1 vllm serve acme/V \\ ```",
@@ -222,13 +222,17 @@ DUMP = NEW.format("{'model_tag': 'acme/V', 'model': 'acme/V', 'max_model_len': 5
         ),
         (
             "VLLM_USE_V1=1 NCCL_DEBUG=INFO job run --gpus 1 -- vllm serve acme/V",
-            "VLLM_USE_V1=1 NCCL_DEBUG=INFO ",
+            "VLLM_USE_V1=1 NCCL_DEBUG=INFO job run --gpus 1 -- ",
         ),
-        ("NCCL_DEBUG=INFO numactl -N 0 uv run vllm serve acme/V", "NCCL_DEBUG=INFO "),
+        (
+            "NCCL_DEBUG=INFO numactl -N 0 uv run vllm serve acme/V",
+            "NCCL_DEBUG=INFO numactl -N 0 uv run ",
+        ),
         (
             "I set `export NCCL_DEBUG=INFO` and started `VLLM_USE_V1=1 nohup vllm serve acme/V`",
-            "NCCL_DEBUG=INFO VLLM_USE_V1=1 ",
+            "NCCL_DEBUG=INFO VLLM_USE_V1=1 nohup ",
         ),
+        ("Each time vllm serve acme/V fails:", ""),
         ("A script: #!/bin/sh export NCCL_DEBUG=INFO; vllm serve acme/V fails:", "NCCL_DEBUG=INFO "),
         (f"It was HF_TOKEN={'█' * 3} vllm serve acme/V here:", f"HF_TOKEN={OPEN} "),
         ("First `VLLM_USE_V1=1 vllm serve acme/V` worked, then `vllm serve acme/V`:", ""),
@@ -242,10 +246,37 @@ DUMP = NEW.format("{'model_tag': 'acme/V', 'model': 'acme/V', 'max_model_len': 5
         ("nothing of it", ""),
     ],
 )
-def test_variables_typed_before_the_command_are_kept_where_it_is_made_of_arguments(
-    typed: str, variables: str
+def test_what_is_typed_before_the_command_is_kept_where_it_is_made_of_arguments(
+    typed: str, before: str
 ) -> None:
-    assert line_of(f"Text {typed} {DUMP}") == f"{variables}vllm serve acme/V --max-model-len 512"
+    assert line_of(f"Text {typed} {DUMP}") == f"{before}vllm serve acme/V --max-model-len 512"
+
+
+def test_a_typed_command_begins_with_what_runs_it() -> None:
+    log = "$ NCCL_DEBUG=INFO job run --gpus 2 -- vllm serve acme/V --port 8001\n"
+
+    assert line_of(log) == log[2:].strip()
+    assert [piece.text for piece in cut_command("job run --gpus 2 -- vllm serve acme/V")][2:5] == [
+        "--gpus 2",
+        "--",
+        "vllm",
+    ]
+
+
+def test_the_arguments_of_another_program_are_no_command_of_vllm() -> None:
+    dump = OLD.format(start="", more="", end="")
+
+    assert line_of(dump) is not None
+    assert line_of(dump.replace("[api_server.py", "[my_server.py")) is None
+
+
+def test_a_path_keeps_what_is_shown_of_it() -> None:
+    log = NEW.format(f"{{'model': '/home/{'█' * 4}/models/V', 'port': 9000, 'hf_token': '{'█' * 9}'}}")
+    found = read_launch(log)
+
+    assert found is not None
+    assert found.line == f"vllm serve '/home/{OPEN}/models/V' --port 9000 --hf-token '{OPEN}'"
+    assert found.open_names == ("model", "hf-token")
 
 
 def test_a_value_of_stars_is_masked() -> None:
