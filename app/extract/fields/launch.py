@@ -45,7 +45,7 @@ _RUNNER = (
     r"(?:-\S+[ \t]+(?:[\d,:-]+[ \t]+)?)*"
     r"|[a-z]\w*[ \t]+run[ \t]+(?:-\S+[ \t]+(?:[\w,:-]+[ \t]+)?)*--[ \t]+)*"
 )
-"""Programs that run the command behind them, with their own options: `uv run`, `numactl -N 0`, `x run -- `."""
+"""Programs that run the command behind them, with their options: `uv run`, `numactl -N 0`, `x run -- `."""
 _COMMAND = pattern(
     r"(?m)^[ \t]*(?:\[?[\w.-]+@[\w.-]+[^\n$#]{0,80}[$#][ \t]+|[$>#%+][ \t]+)?"
     r"((?:(?:sudo|exec|nohup|env|export)[ \t]+)*(?:[A-Z][A-Z0-9_]*=\S*[ \t]+(?:&&[ \t]+)?)*"
