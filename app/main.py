@@ -14,6 +14,7 @@ from starlette.staticfiles import StaticFiles
 from app import __version__
 from app.config import Settings, shared_metrics_folder
 from app.errors import StoreError, TriageError
+from app.knowledge.digest.digest import archive
 from app.knowledge.freshness import reader_overview
 from app.knowledge.issue.browse import IssueQuery, browse
 from app.knowledge.operations.log_reading import read_log_by_model
@@ -188,6 +189,7 @@ def _load_lists(store: Store, repo: str) -> None:
     """Load what all lists share, and the rules that compare stacks, so that no visitor waits for it."""
     with suppress(TriageError):  # whoever asks for a list is told what is wrong
         browse(store, repo, IssueQuery(), facets=True)
+        archive(store, repo)
         for newest in regressions(store, repo).versions[:1]:
             affecting(store, repo, Stack(vllm=newest.version, model=_COMMON_MODEL))
 

@@ -165,7 +165,7 @@ def _failing(session: Session, repo_id: int, repo: str, version: str) -> list[Re
         one
         for one in load_failures(session, repo_id, repo, numbers, version)
         if standing_of(one, version) not in {None, "closed"}
-        and basis_of(one.facts.regression, version, is_reported=True) == "reported"
+        and basis_of(version, one.facts.regression, is_reported=True) == "reported"
     ]
     issues.sort(key=lambda one: (one.issue.number not in began, -one.weight, -one.issue.number))
     return [

@@ -53,7 +53,7 @@ def test_every_answer_about_an_untagged_build_is_unknown(build: str) -> None:
     assert seen_from(FixTruth(fixed, Held(full=(release,), released=(release,))), build).for_you == "unknown"
     span = Regression(last_working="0.8.0", first_failing="0.8.5", fixed_in="0.9.0")
     assert "you" not in {station.mood for station in version_line(span, build, None)}
-    assert basis_of(span, build, is_reported=False) is None
+    assert basis_of(build, span, is_reported=False) is None
     assert place_of(span, build) is None
 
 

@@ -63,7 +63,10 @@ _STARTED = pattern(
 """A command that starts the server, which need not begin a line, after its variables and its runners."""
 _FENCED = pattern(r"`{3}[a-z]*[ \t\n]+(vllm[ \t]+serve[ \t]+[^`]{3,1000}?)\s*`{3}")
 """A command that starts the server, alone between code fences."""
-_CONTAINER = pattern(r"\b(?:docker|podman)[ \t]+run\b")
+_CONTAINER = pattern(r"\b(?:docker|podman)[ \t]+(?:run|exec)\b|\benvironment:((?:\s+-\s+[^\s:]+)+)")
+"""A container that is started or entered, or the variables that a Compose file lists for one."""
+_APART = pattern(r"[;`\n]|[,.] ")
+"""Between the start of a container and a server's command: what says that it is not typed inside."""
 _CONTAINER_VARIABLE = pattern(rf"[ \t](?:-e|--env)[ \t=]+[\"']?({_ASSIGNED})")
 MAX_EXPORT_CHARS = 300
 """Distance of an `export` before the command that it is for."""
@@ -226,14 +229,15 @@ def _set_before(log: str) -> tuple[Piece, ...]:
     started, containers = list(_STARTED.finditer(log)), list(_CONTAINER.finditer(log))
     start = started[-1].start() if started else -1
     container = containers[-1].end() if containers else -1
-    runner = ""
-    if container > start:
-        assigned = _CONTAINER_VARIABLE.findall(log[container:][:MAX_COMMAND_CHARS])
-    elif started:
+    assigned, runner = [], ""
+    if containers:
+        options = log[container:][:MAX_COMMAND_CHARS] if container > start else log[container:start]
+        if container > start or not _APART.search(options.replace("\\\n", " ")):
+            assigned = _ASSIGNMENT.findall(containers[-1][1] or "") + _CONTAINER_VARIABLE.findall(options)
+    if started and start > container:
         exported = _EXPORTED.findall(log[max(0, start - MAX_EXPORT_CHARS) : start])
-        assigned, runner = [*exported, *_ASSIGNMENT.findall(started[-1][1])], started[-1][2]
-    else:
-        return ()
+        assigned = [*assigned, *exported, *_ASSIGNMENT.findall(started[-1][1])]
+        runner = started[-1][2]
     values = dict(text.split("=", 1) for text in assigned)
     variables = (
         Piece(f"{name}={OPEN if _is_masked(value) else value}", name) for name, value in values.items()

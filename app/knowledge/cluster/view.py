@@ -153,8 +153,10 @@ def clusters(
         chosen = ClusterFilter(tuple(words[:WORDS_MAX]), min_size, alive, sort, family)
         if alive:  # the query finds candidates; fix and versions decide
             found, _ = list_clusters(session, repo_id, chosen, limit=ALIVE_MAX)
-            items = [item for item in _summaries(session, repo_id, repo, found) if item.is_alive]
-            return ClusterPage(items=tuple(items[after : after + limit]), total=len(items))
+            reports = _reports(session, repo_id, repo, found)
+            found = [one for one in found if _is_alive(one, reports[one.id])]
+            items = (_summary(one, repo, reports[one.id]) for one in found[after : after + limit])
+            return ClusterPage(items=tuple(items), total=len(found))
         found, total = list_clusters(session, repo_id, chosen, after=after, limit=limit)
         return ClusterPage(items=_summaries(session, repo_id, repo, found), total=total)
 
@@ -212,18 +214,32 @@ def _find_current(session: Session, repo_id: int, key: str) -> str | None:
 def _summaries(
     session: Session, repo_id: int, repo: str, found: Sequence[ClusterCounts]
 ) -> tuple[ClusterSummary, ...]:
+    reports = _reports(session, repo_id, repo, found)
+    return tuple(_summary(item, repo, reports[item.id]) for item in found)
+
+
+def _reports(
+    session: Session, repo_id: int, repo: str, found: Sequence[ClusterCounts]
+) -> dict[str, list[ListedFailure]]:
+    """Load the reports of clusters, by cluster id."""
     numbers = members_of(session, repo_id, [item.id for item in found])
     wanted = [number for members in numbers.values() for number in members]
-    reports = {one.issue.number: one for one in load_failures(session, repo_id, repo, wanted)}
-    return tuple(
-        _summary(item, repo, [reports[n] for n in numbers.get(item.id, ()) if n in reports]) for item in found
-    )
+    known = {one.issue.number: one for one in load_failures(session, repo_id, repo, wanted)}
+    return {item.id: [known[n] for n in numbers.get(item.id, ()) if n in known] for item in found}
+
+
+def _is_alive(counts: ClusterCounts, reports: Sequence[ListedFailure]) -> bool:
+    """True if the failure was reported again after its canonical issue was closed."""
+    fix = cluster_fix(counts.canonical, reports)
+    return closed_but_alive(_canonical(counts, reports), reports, fix) is not None
+
+
+def _canonical(counts: ClusterCounts, reports: Sequence[ListedFailure]) -> ListedFailure | None:
+    return next((one for one in reports if one.issue.number == counts.canonical), None)
 
 
 def _summary(counts: ClusterCounts, repo: str, reports: Sequence[ListedFailure]) -> ClusterSummary:
     kinds = Counter(one.facts.failure_kind for one in reports)
-    fix = cluster_fix(counts.canonical, reports)
-    canonical = next((one for one in reports if one.issue.number == counts.canonical), None)
     actions = {
         action_key(item.action)
         for one in reports
@@ -236,9 +252,9 @@ def _summary(counts: ClusterCounts, repo: str, reports: Sequence[ListedFailure])
         repo=repo,
         title=mask_secrets(counts.title),
         failure_kind=next((kind for kind, _ in kinds.most_common(1)), "other"),
-        fix=fix,
+        fix=cluster_fix(counts.canonical, reports),
         workaround_count=len(actions),
-        is_alive=closed_but_alive(canonical, reports, fix) is not None,
+        is_alive=_is_alive(counts, reports),
         trend=trend_of((one.issue.created_at, one.facts.versions.get("vllm")) for one in reports),
     )
 
@@ -252,7 +268,7 @@ def _detail(
     asked: str,
 ) -> ClusterDetail:
     numbers = [one.issue.number for one in reports]
-    canonical = next((one for one in reports if one.issue.number == counts.canonical), None)
+    canonical = _canonical(counts, reports)
     summary = _summary(counts, repo, reports)
     signatures = root_signatures(session, repo_id, counts.id)
     verdicts = judged_pairs(session, repo_id, numbers)

@@ -237,10 +237,11 @@ def known_issues(
             check_possible(session, repo_id, "version", version)
         reported = numbers_naming(session, repo_id, REPORTED, version)
         ranges = stated_regressions(session, repo_id)
+        basis_in = cache(partial(basis_of, version))  # many issues state the same range
         bases: dict[int, Basis] = {}
         for number in reported | ranges.keys():
             stated = ranges.get(number)
-            basis = basis_of(stated.span if stated else None, version, number in reported)
+            basis = basis_in(stated.span if stated else None, is_reported=number in reported)
             if basis and (basis != "since" or (stated is not None and stated.is_open)):
                 bases[number] = basis
         found = load_failures(session, repo_id, repo, bases, version)
@@ -287,7 +288,7 @@ def numbers_naming(session: Session, repo_id: int, field: str, version: str) -> 
     return {n for _, text, found in values if is_same(text, version) for n in found.tolist()}
 
 
-def basis_of(span: Regression | None, version: str, is_reported: bool) -> Basis | None:
+def basis_of(version: str, span: Regression | None, *, is_reported: bool) -> Basis | None:
     """Return why a version is considered to have a failure; None if it does not."""
     if span is None:
         return "reported" if is_reported else None

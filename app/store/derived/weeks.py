@@ -3,12 +3,14 @@
 Pull requests and issues gone from GitHub are left out. All spans are half-open: the end is excluded.
 """
 
+from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
 from app.store.engine.connect import day_of, sql_rows
+from app.store.memo import kept_until_written
 
 # There are no other states; naming them makes the index covering, so rows with whole texts are not read.
 LISTED = """
@@ -75,7 +77,8 @@ def opened_between(session: Session, repo_id: int, start: datetime, end: datetim
     return sorted(map(Opened._make, rows))
 
 
-def opened_days(session: Session, repo_id: int) -> list[OpenedDay]:
+@kept_until_written
+def opened_days(session: Session, repo_id: int) -> Sequence[OpenedDay]:
     """Return how many issues and failures were opened on each day (UTC), oldest first."""
     query = f"""
         SELECT {day_of(session, "i.created_at")} AS day, count(*),

@@ -241,6 +241,14 @@ DUMP = NEW.format("{'model_tag': 'acme/V', 'model': 'acme/V', 'max_model_len': 5
             'Run: docker run --rm -e HF_HUB_OFFLINE=1 --env "VLLM_USE_V1=1" -p 8000:8000 vllm/vllm-openai:v0.9.1:',
             "HF_HUB_OFFLINE=1 VLLM_USE_V1=1 ",
         ),
+        (
+            "`podman exec --env VLLM_USE_V1=1 --env NCCL_DEBUG=INFO ${ID} vllm serve acme/V`",
+            "VLLM_USE_V1=1 NCCL_DEBUG=INFO ",
+        ),
+        (
+            "services: v: environment: - TZ=UTC - NCCL_DEBUG=INFO - VLLM_USE_V1=1 ipc: host command: -tp 2",
+            "NCCL_DEBUG=INFO VLLM_USE_V1=1 ",
+        ),
         ("First docker run -e VLLM_USE_V1=1 acme/vllm, then vllm serve acme/V:", ""),
         ("First VLLM_USE_V1=1 vllm serve acme/V, then docker run vllm/vllm-openai:", ""),
         ("nothing of it", ""),

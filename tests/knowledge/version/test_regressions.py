@@ -106,13 +106,13 @@ SPAN = Regression(last_working="0.8.5", first_failing="0.9.0", fixed_in="0.10.1"
 def test_a_range_holds_what_lies_from_the_first_failing_to_before_the_fixed_one(
     version: str, basis: str | None
 ) -> None:
-    assert basis_of(SPAN, version, False) == basis
+    assert basis_of(version, SPAN, is_reported=False) == basis
 
 
 def test_without_a_fixed_version_a_later_one_is_only_failing_since_then() -> None:
     span = Regression(first_failing="0.9.0", still_failing=("0.10.0",))
 
-    assert [basis_of(span, text, False) for text in ("0.9.1", "0.10.0", "0.11.0")] == [
+    assert [basis_of(text, span, is_reported=False) for text in ("0.9.1", "0.10.0", "0.11.0")] == [
         "in_range",
         "reported",
         "since",
@@ -120,7 +120,7 @@ def test_without_a_fixed_version_a_later_one_is_only_failing_since_then() -> Non
 
 
 def test_an_environment_of_the_working_version_is_no_report_of_it() -> None:
-    assert basis_of(SPAN, "0.8.5", True) is None
+    assert basis_of("0.8.5", SPAN, is_reported=True) is None
 
 
 @pytest.mark.parametrize(
