@@ -9,6 +9,7 @@ import ast
 import json
 import re
 import shlex
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -226,23 +227,33 @@ def _set_before(log: str) -> tuple[Piece, ...]:
 
     In a container these are its variables alone. Masked values are `OPEN`.
     """
-    started, containers = list(_STARTED.finditer(log)), list(_CONTAINER.finditer(log))
-    start = started[-1].start() if started else -1
-    container = containers[-1].end() if containers else -1
-    assigned, runner = [], ""
-    if containers:
-        options = log[container:][:MAX_COMMAND_CHARS] if container > start else log[container:start]
-        if container > start or not _APART.search(options.replace("\\\n", " ")):
-            assigned = _ASSIGNMENT.findall(containers[-1][1] or "") + _CONTAINER_VARIABLE.findall(options)
-    if started and start > container:
+    started, container = _last(_STARTED, log), _last(_CONTAINER, log)
+    runner = ""
+    if container and (started is None or container.end() > started.start()):
+        assigned = _of_container(container, log[container.end() :][:MAX_COMMAND_CHARS])
+    elif started:
+        start = started.start()
+        inside = log[container.end() : start].replace("\\\n", " ") if container else ""
+        entered = _of_container(container, inside) if container and not _APART.search(inside) else []
         exported = _EXPORTED.findall(log[max(0, start - MAX_EXPORT_CHARS) : start])
-        assigned = [*assigned, *exported, *_ASSIGNMENT.findall(started[-1][1])]
-        runner = started[-1][2]
+        assigned, runner = [*entered, *exported, *_ASSIGNMENT.findall(started[1])], started[2]
+    else:
+        return ()
     values = dict(text.split("=", 1) for text in assigned)
     variables = (
         Piece(f"{name}={OPEN if _is_masked(value) else value}", name) for name, value in values.items()
     )
     return (*variables, *cut_command(runner))
+
+
+def _last(rule: Any, text: str) -> Any:
+    """Return the last match of a pattern in a text, or None."""
+    return next(iter(deque(rule.finditer(text), maxlen=1)), None)
+
+
+def _of_container(container: Any, options: str) -> list[str]:
+    """Return the variables that a container is given: those of its options, or of a Compose file."""
+    return [*_ASSIGNMENT.findall(container[1] or ""), *_CONTAINER_VARIABLE.findall(options)]
 
 
 def _model_of_engine(log: str) -> str:
