@@ -43,7 +43,7 @@ _MODEL = pattern(r"\bconfig: ?model='([^'\n]{1,300})'")
 """The model as the engine prints its own configuration."""
 _RUNNER = (
     r"(?:(?:nohup|exec|sudo|env|srun|numactl|taskset|uv[ \t]+run)[ \t]+"
-    r"(?:-\S+[ \t]+(?:[\d,:-]+[ \t]+)?)*"
+    r"(?:-\S+[ \t]+(?:[\w.,:-]+[ \t]+)?)*"
     r"|[a-z]\w*[ \t]+run[ \t]+(?:-\S+[ \t]+(?:[\w,:-]+[ \t]+)?)*--[ \t]+)*"
 )
 """Programs that run the command behind them, with their options: `uv run`, `numactl -N 0`, `x run -- `."""

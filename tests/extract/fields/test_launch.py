@@ -232,6 +232,7 @@ DUMP = NEW.format("{'model_tag': 'acme/V', 'model': 'acme/V', 'max_model_len': 5
             "I set `export NCCL_DEBUG=INFO` and started `VLLM_USE_V1=1 nohup vllm serve acme/V`",
             "NCCL_DEBUG=INFO VLLM_USE_V1=1 nohup ",
         ),
+        ("Run uv run --no-sync --with vllm vllm serve acme/V:", "uv run --no-sync --with vllm "),
         ("Each time vllm serve acme/V fails:", ""),
         ("A script: #!/bin/sh export NCCL_DEBUG=INFO; vllm serve acme/V fails:", "NCCL_DEBUG=INFO "),
         (f"It was HF_TOKEN={'█' * 3} vllm serve acme/V here:", f"HF_TOKEN={OPEN} "),
