@@ -172,5 +172,10 @@ def features_of(title: str, words: Sequence[Word], span: Span) -> Iterator[str]:
         yield "upper"
     yield f"words={min(len(inside), MAX_COUNTED_WORDS) // 2}"
     yield f"identifiers={round(4 * inside.count('IDENTIFIER') / max(1, len(inside)))}"
+    yield f"tag={_tag_of(title)}"
+
+
+@lru_cache(maxsize=2)
+def _tag_of(title: str) -> str:
     tag = _TAG.match(title)
-    yield f"tag={tag.group(1).lower() if tag else ''}"
+    return tag.group(1).lower() if tag else ""

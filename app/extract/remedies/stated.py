@@ -19,7 +19,7 @@ from app.extract.remedies.typed import REMOVES, command_of
 from app.extract.rules.patterns import pattern
 from app.extract.statements.candidates import VERBS
 from app.extract.statements.features import Hint, surroundings_of
-from app.extract.statements.model import Statement, read_statements
+from app.extract.statements.model import Statement, may_tell, read_statements
 from app.extract.statements.tokens import tokenise
 from app.extract.text.document import Document
 from app.extract.text.sentences import Sentence
@@ -80,7 +80,7 @@ def find_stated(document: Document, sentences: Sequence[Sentence], at: int) -> t
     """
     sentence, previous = sentences[at], sentences[at - 1] if at else None
     read = read_remedies(sentence, previous)
-    if _OTHER_SCRIPT.search(sentence.text):
+    if not (read or may_tell(sentence.text)) or _OTHER_SCRIPT.search(sentence.text):
         return read
     hints = remedy_hints(sentence, read)
     found = read_statements(sentence.text, surroundings_of(document, sentences, at), hints)

@@ -126,17 +126,30 @@ def rows_of(features: Iterable[str]) -> list[int]:
     return list({crc32(feature.encode()) & (ROWS - 1) for feature in features})
 
 
-def read_statements(text: str, around: Surroundings, hints: Sequence[Hint] = ()) -> tuple[Statement, ...]:
-    """Return the changes that a sentence states with their outcome, likeliest first."""
+def may_tell(text: str) -> bool:
+    """True if a sentence by itself may state a change, whatever stands around it."""
+    own = _own_sums(text)
+    return own is not None and float(own[: FAILS + 1].max()) >= MIN_OWN
+
+
+@lru_cache(maxsize=2)
+def _own_sums(text: str) -> Floats | None:
+    """Return the sums of a sentence's own features by class; None if it has no word of an outcome."""
     tokens = tokenise(text) if has_cue(text.lower().replace("’", "'")) else ()
     if not may_state(tokens):
-        return ()
+        return None
     used = load_weights("remedies")
-    is_read = any(hint.label in _OUTCOMES for hint in hints)
-    shared = used.table[rows_of(own_features(text, tokens))].sum(axis=0) + used.bias
-    if not is_read and shared[: FAILS + 1].max() < MIN_OWN:
+    sums: Floats = used.table[rows_of(own_features(text, tokens))].sum(axis=0) + used.bias
+    return sums
+
+
+def read_statements(text: str, around: Surroundings, hints: Sequence[Hint] = ()) -> tuple[Statement, ...]:
+    """Return the changes that a sentence states with their outcome, likeliest first."""
+    own, is_read = _own_sums(text), any(hint.label in _OUTCOMES for hint in hints)
+    if own is None or not (is_read or may_tell(text)):
         return ()
-    shared += used.table[rows_of(context_features(around))].sum(axis=0)
+    used, tokens = load_weights("remedies"), tokenise(text)
+    shared = own + used.table[rows_of(context_features(around))].sum(axis=0)
     spans = find_spans(tokens) if is_read or shared[: FAILS + 1].max() >= MIN_SHARED else []
     if not spans:
         return ()
