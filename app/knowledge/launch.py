@@ -14,6 +14,7 @@ from pydantic import Field
 
 from app.extract.facts import Frozen
 from app.extract.fields.launch import Launch, LaunchSource, Piece, cut_command
+from app.extract.fields.settings import normalise_name
 from app.extract.lists import load
 from app.knowledge.remedies import Remedy
 
@@ -22,6 +23,8 @@ SURE = 0.95
 """Least confidence for applying a remedy that removes an option; see `Workaround.command`."""
 
 _COSTS: dict[str, str] = load("launch")["costs"]
+_SERVER_ONLY = frozenset(map(normalise_name, load("launch")["server"]["names"]))
+"""Options that `LLM(...)` does not take."""
 _ASSIGNED = re.compile(r"(?:export )?([A-Z][A-Z0-9_]*)=([^\s'\"]+|'[^']*'|\"[^\"]*\")")
 OWN_COMMAND = "vllm serve YOUR_ARGS"
 """Placeholder for the caller's command in a step."""
@@ -105,7 +108,7 @@ def compose(launch: Launch, change: str, *, without: bool = False) -> ComposedCo
     is_python = launch.program == "python"
     if not wanted or not all(piece.name for piece in wanted):
         return None
-    if is_python and any(map(_is_variable, wanted)):
+    if is_python and any(_is_variable(piece) or piece.name in _SERVER_ONLY for piece in wanted):
         return None
     wanted = tuple(map(_as_keyword, wanted)) if is_python else wanted
     touched = {bare(piece.name) for piece in wanted}

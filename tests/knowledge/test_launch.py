@@ -145,6 +145,8 @@ def test_what_is_to_be_left_out_is_left_out() -> None:
     [
         (DOCKER, "pip install x"),
         (PROGRAM, "export A=1"),
+        (PROGRAM, "--chat-template ./template.jinja"),
+        (PROGRAM, "--enable-log-requests --enable-log-outputs"),
         (TYPED, "restart the server"),
         (TYPED, "nvidia-smi"),
     ],

@@ -42,7 +42,7 @@ _OBJECT = re.compile(r"<[^<>]*>|\*REDACTED\*")
 _MODEL = pattern(r"\bconfig: ?model='([^'\n]{1,300})'")
 """The model as the engine prints its own configuration."""
 _RUNNER = (
-    r"(?:(?:nohup|exec|sudo|env|srun|numactl|taskset|uv[ \t]+run)[ \t]+"
+    r"(?:(?:nohup|exec|sudo|env|srun|numactl|taskset|uvx|uv[ \t]+(?:tool[ \t]+)?run)[ \t]+"
     r"(?:-\S+[ \t]+(?:[\w.,:-]+[ \t]+)?)*"
     r"|[a-z]\w*[ \t]+run[ \t]+(?:-\S+[ \t]+(?:[\w,:-]+[ \t]+)?)*--[ \t]+)*"
 )
