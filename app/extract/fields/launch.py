@@ -12,6 +12,7 @@ import shlex
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 from app.extract.fields.settings import normalise_name
@@ -24,6 +25,8 @@ Program = Literal["shell", "python"]
 
 MAX_DUMP_CHARS = 12_000
 MAX_COMMAND_CHARS = 4_000
+MAX_MATCHES, MAX_TRIED = 2_000, 20
+"""How many commands or dumps are looked at, and how many of the last ones are read for one that is whole."""
 OPEN = "<as you had it>"
 """Placeholder for a value that the log masks or does not print as it was typed."""
 
@@ -125,13 +128,12 @@ def read_launch(log: str, vllm_version: str | None = None) -> Launch | None:
 
 
 def _from_command(log: str) -> Launch | None:
-    found = None
-    for match in _COMMAND.finditer(log):
+    for match in _last(_COMMAND, log, MAX_TRIED):
         text = _joined_lines(log[match.start(1) : match.start(1) + MAX_COMMAND_CHARS])
         pieces = cut_command(text)
-        if pieces and ("vllm" in text) and any(piece.name for piece in pieces):
-            found = Launch("command", "shell", pieces, _masked_names(pieces))
-    return found
+        if pieces and "vllm" in text and any(piece.name for piece in pieces):
+            return Launch("command", "shell", pieces, _masked_names(pieces))
+    return None
 
 
 def _joined_lines(text: str) -> str:
@@ -179,15 +181,14 @@ def _takes_value(option: Piece, word: str) -> bool:
 
 
 def _from_arguments(log: str, vllm_version: str | None) -> Launch | None:
-    dump = arguments = None
-    printed_at = 0
-    for match in _DUMP.finditer(log):
+    for match in _last(_DUMP, log, MAX_TRIED):
         if match[1] not in (None, _PRINTER):
             continue
         printed_at = match.start()
         dump = log[match.end() - (1 if log[match.end() - 1] == "{" else len("Namespace(")) :][:MAX_DUMP_CHARS]
-        arguments = read_arguments(dump) or arguments
-    if arguments is None or dump is None:
+        if arguments := read_arguments(dump):
+            break
+    else:
         return None
     is_all = dump.startswith("Namespace")
     named = arguments.get("model_tag") or arguments.get("model") or OPEN
@@ -227,7 +228,7 @@ def _set_before(log: str) -> tuple[Piece, ...]:
 
     In a container these are its variables alone. Masked values are `OPEN`.
     """
-    started, container = _last(_STARTED, log), _last(_CONTAINER, log)
+    started, container = (next(iter(_last(rule, log, 1)), None) for rule in (_STARTED, _CONTAINER))
     runner = ""
     if container and (started is None or container.end() > started.start()):
         assigned = _of_container(container, log[container.end() :][:MAX_COMMAND_CHARS])
@@ -246,9 +247,9 @@ def _set_before(log: str) -> tuple[Piece, ...]:
     return (*variables, *cut_command(runner))
 
 
-def _last(rule: Any, text: str) -> Any:
-    """Return the last match of a pattern in a text, or None."""
-    return next(iter(deque(rule.finditer(text), maxlen=1)), None)
+def _last(rule: Any, text: str, count: int) -> list[Any]:
+    """Return the last matches of a pattern in a text, the last one first."""
+    return list(deque(islice(rule.finditer(text), MAX_MATCHES), count))[::-1]
 
 
 def _of_container(container: Any, options: str) -> list[str]:

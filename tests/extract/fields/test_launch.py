@@ -302,3 +302,9 @@ def test_a_dump_without_its_model_yields_to_the_command_between_fences() -> None
     )
 
     assert line_of(text) == "vllm serve acme/V --max_num_batched_tokens 1024 -tp 1"
+
+
+def test_the_last_whole_command_and_dump_count_of_many() -> None:
+    typed = "$ vllm serve acme/V --port 9\n"
+    assert line_of("docker run -it acme/x\n" * 500 + typed) == typed[2:].strip()
+    assert line_of(DUMP + "non-default args: {'model': 'cut'" * 10) == "vllm serve acme/V --max-model-len 512"
