@@ -26,6 +26,7 @@ from app.knowledge.cluster.members import (
 )
 from app.knowledge.cluster.spread import ArchitectureLift, RangeWitness, architecture_lifts, cluster_range
 from app.knowledge.cluster.timeline import ClosedButAlive, Timeline, closed_but_alive, timeline
+from app.knowledge.fix.shapes import FixView
 from app.knowledge.issue.browse import Trend, trend_of
 from app.knowledge.issue.votes import net_remedy_votes
 from app.knowledge.remedies import action_key
@@ -154,7 +155,8 @@ def clusters(
         if alive:  # the query finds candidates; fix and versions decide
             found, _ = list_clusters(session, repo_id, chosen, limit=ALIVE_MAX)
             reports = _reports(session, repo_id, repo, found)
-            found = [one for one in found if _is_alive(one, reports[one.id])]
+            fixes = {one.id: cluster_fix(one.canonical, reports[one.id]) for one in found}
+            found = [one for one in found if _is_alive(one, reports[one.id], fixes[one.id])]
             items = (_summary(one, repo, reports[one.id]) for one in found[after : after + limit])
             return ClusterPage(items=tuple(items), total=len(found))
         found, total = list_clusters(session, repo_id, chosen, after=after, limit=limit)
@@ -228,9 +230,8 @@ def _reports(
     return {item.id: [known[n] for n in numbers.get(item.id, ()) if n in known] for item in found}
 
 
-def _is_alive(counts: ClusterCounts, reports: Sequence[ListedFailure]) -> bool:
+def _is_alive(counts: ClusterCounts, reports: Sequence[ListedFailure], fix: FixView | None) -> bool:
     """True if the failure was reported again after its canonical issue was closed."""
-    fix = cluster_fix(counts.canonical, reports)
     return closed_but_alive(_canonical(counts, reports), reports, fix) is not None
 
 
@@ -240,6 +241,7 @@ def _canonical(counts: ClusterCounts, reports: Sequence[ListedFailure]) -> Liste
 
 def _summary(counts: ClusterCounts, repo: str, reports: Sequence[ListedFailure]) -> ClusterSummary:
     kinds = Counter(one.facts.failure_kind for one in reports)
+    fix = cluster_fix(counts.canonical, reports)
     actions = {
         action_key(item.action)
         for one in reports
@@ -252,9 +254,9 @@ def _summary(counts: ClusterCounts, repo: str, reports: Sequence[ListedFailure])
         repo=repo,
         title=mask_secrets(counts.title),
         failure_kind=next((kind for kind, _ in kinds.most_common(1)), "other"),
-        fix=cluster_fix(counts.canonical, reports),
+        fix=fix,
         workaround_count=len(actions),
-        is_alive=_is_alive(counts, reports),
+        is_alive=_is_alive(counts, reports, fix),
         trend=trend_of((one.issue.created_at, one.facts.versions.get("vllm")) for one in reports),
     )
 
