@@ -14,6 +14,8 @@ from starlette.staticfiles import StaticFiles
 from app import __version__
 from app.config import Settings, shared_metrics_folder
 from app.errors import StoreError, TriageError
+from app.knowledge.cluster.families import families
+from app.knowledge.cluster.view import clusters as failure_clusters
 from app.knowledge.digest.digest import archive
 from app.knowledge.freshness import reader_overview
 from app.knowledge.issue.browse import IssueQuery, browse
@@ -21,7 +23,7 @@ from app.knowledge.operations.log_reading import read_log_by_model
 from app.knowledge.operations.retention import forget_old, forget_regularly
 from app.knowledge.stack.stack import Stack
 from app.knowledge.stack.upgrade import affecting
-from app.knowledge.version.regressions import regressions
+from app.knowledge.version.regressions import known_issues, regressions
 from app.model_reader import log_reader, question_embedder
 from app.paths import static_dir
 from app.store.session import Store, open_store
@@ -190,7 +192,10 @@ def _load_lists(store: Store, repo: str) -> None:
     with suppress(TriageError):  # whoever asks for a list is told what is wrong
         browse(store, repo, IssueQuery(), facets=True)
         archive(store, repo)
+        families(store, repo, limit=1)
+        failure_clusters(store, repo, alive=True, limit=1)
         for newest in regressions(store, repo).versions[:1]:
+            known_issues(store, repo, newest.version, limit=1)
             affecting(store, repo, Stack(vllm=newest.version, model=_COMMON_MODEL))
 
 

@@ -62,7 +62,7 @@ def check_possible(
     )
 
 
-def known_releases(session: Session, repo_id: int) -> set[str]:
+def known_releases(session: Session, repo_id: int) -> Collection[str]:
     """Return the stored releases, or where there are none the versions that many issues are reported on."""
     return tags_of(session, repo_id) or often_stated(session, repo_id, REPORTED, REPORTS_MIN)
 

@@ -24,6 +24,7 @@ from app.store.schema import check_current
 from app.store.session import open_store
 from app.terminal.events import announce, log_libraries, set_up_logging
 from app.web.headers import SpreadConnections
+from app.web.views.render import load_pages
 
 STOP_TIMEOUT_S = 10
 """Time to finish the requests in progress when the server stops."""
@@ -117,6 +118,7 @@ def give_memory_back() -> None:
 def _prepare() -> None:
     log_libraries()
     give_memory_back()
+    load_pages()
     gc.freeze()  # exclude what is loaded now from garbage collection, as it stays forever
     TimedProtocol.connections_max = raise_file_limit()
 

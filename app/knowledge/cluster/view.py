@@ -45,6 +45,7 @@ from app.store.derived.cluster_queries import (
 )
 from app.store.derived.clusters import cluster_of, find_clusters, links_within, members_of, near_clusters
 from app.store.github.issues import find_repository
+from app.store.memo import kept_until_written
 from app.store.people import judged_pairs, sum_votes
 from app.store.session import Store
 
@@ -152,15 +153,27 @@ def clusters(
             return ClusterPage(items=_summaries(session, repo_id, repo, found), total=len(found))
         words = "".join(char if char.isprintable() else " " for char in q).split()
         chosen = ClusterFilter(tuple(words[:WORDS_MAX]), min_size, alive, sort, family)
-        if alive:  # the query finds candidates; fix and versions decide
+        if alive:
             found, _ = list_clusters(session, repo_id, chosen, limit=ALIVE_MAX)
-            reports = _reports(session, repo_id, repo, found)
-            fixes = {one.id: cluster_fix(one.canonical, reports[one.id]) for one in found}
-            found = [one for one in found if _is_alive(one, reports[one.id], fixes[one.id])]
-            items = (_summary(one, repo, reports[one.id]) for one in found[after : after + limit])
-            return ClusterPage(items=tuple(items), total=len(found))
+            ids = alive_ids(session, repo_id, repo)
+            found = [one for one in found if one.id in ids]
+            page = found[after : after + limit]
+            return ClusterPage(items=_summaries(session, repo_id, repo, page), total=len(found))
         found, total = list_clusters(session, repo_id, chosen, after=after, limit=limit)
         return ClusterPage(items=_summaries(session, repo_id, repo, found), total=total)
+
+
+@kept_until_written
+def alive_ids(session: Session, repo_id: int, repo: str) -> frozenset[str]:
+    """Return the clusters with reports after their canonical issue was closed."""
+    # The query finds candidates; fix and versions decide.
+    found, _ = list_clusters(session, repo_id, ClusterFilter(alive=True), limit=ALIVE_MAX)
+    reports = _reports(session, repo_id, repo, found)
+    return frozenset(
+        one.id
+        for one in found
+        if _is_alive(one, reports[one.id], cluster_fix(one.canonical, reports[one.id]))
+    )
 
 
 def current_id(store: Store, repo: str, key: str) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
 from app.extract.rules.patterns import pattern
@@ -149,26 +150,43 @@ def _is_same_model(one: str, other: str, *, any_size: bool = False) -> bool:
 
     any_size: a dense model and a mixture of experts may be the same.
     """
-    one, other = _POINT.sub(".", one), _POINT.sub(".", other)
-    if model_family(one) != model_family(other) or families_named(last_part(one)) != families_named(
-        last_part(other)
-    ):
+    a, b = _read_name(one), _read_name(other)
+    if (a.family, a.families, a.variants) != (b.family, b.families, b.variants):
         return False
-    lines = {model_line(one), model_line(other)}
-    if len(lines) > 1 and not any(line == model_family(one) for line in lines):
+    if a.line != b.line and a.family not in {a.line, b.line}:
         return False
-    if _variants(one) != _variants(other):
+    if (a.is_dense and b.is_of_experts) or (a.is_of_experts and b.is_dense):
         return False
-    if any(_DENSE.search(a) and _EXPERTS.search(b) for a, b in ((one, other), (other, one))):
+    if not any_size and a.size and b.size and a.is_of_experts != b.is_of_experts:
         return False
-    if (
-        not any_size
-        and _size(one)
-        and _size(other)
-        and bool(_EXPERTS.search(one)) != bool(_EXPERTS.search(other))
-    ):
-        return False
-    return _same_number(one, other)
+    return _same_number(_POINT.sub(".", one), _POINT.sub(".", other))
+
+
+@dataclass(frozen=True, slots=True)
+class _ModelName:
+    """What a model's name states. `families`: all that its last part names."""
+
+    family: str
+    families: frozenset[str]
+    line: str
+    variants: frozenset[str]
+    size: str
+    is_dense: bool
+    is_of_experts: bool
+
+
+@lru_cache(maxsize=1 << 13)
+def _read_name(name: str) -> _ModelName:
+    name = _POINT.sub(".", name)
+    return _ModelName(
+        model_family(name),
+        families_named(last_part(name)),
+        model_line(name),
+        _variants(name),
+        _size(name),
+        _DENSE.search(name) is not None,
+        _EXPERTS.search(name) is not None,
+    )
 
 
 def _same_number(one: str, other: str) -> bool:

@@ -99,9 +99,18 @@ _RANK: dict[Place, int] = {"began": 0, "may_have_begun": 1, "failing": 2, "since
 
 
 def regressions(
-    store: Store, repo: str, version: str | None = None, *, after: int = 0, limit: int = 50
+    store: Store,
+    repo: str,
+    version: str | None = None,
+    *,
+    only: Place | None = None,
+    after: int = 0,
+    limit: int = 50,
 ) -> RegressionPage:
     """Return a page of the regressions that affect a version, or of all, newest first, from offset `after`.
+
+    Args:
+        only: with a version, only those at this place.
 
     Raises:
         UnknownVersionError: `version` is not a release.
@@ -115,7 +124,9 @@ def regressions(
         places: dict[int, Place] = {
             number: place
             for number, one in stated.items()
-            if (place := place_in(one.span)) is not None and (place != "since" or one.is_open)
+            if (place := place_in(one.span)) is not None
+            and (place != "since" or one.is_open)
+            and only in {None, place}
         }
         if version is None:
             part = load_failures(session, repo_id, repo, sorted(stated, reverse=True)[after : after + limit])

@@ -1,6 +1,6 @@
 """Cluster statistics: report counts, first and last dates, recent growth, hardware and versions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.store.derived.weeks import LISTED, opened_span
 from app.store.engine.connect import sql_rows
+from app.store.memo import kept_until_written
 from app.store.tables import COMMENT
 
 Sort = Literal["size", "recent", "growing"]
@@ -143,7 +144,8 @@ def count_clusters(session: Session, repo_id: int, ids: Sequence[str]) -> dict[s
     return {row[0]: ClusterCounts(*(*row, recent[row[0]])) for row in rows if row[0] in recent}
 
 
-def family_sizes(session: Session, repo_id: int) -> dict[str | None, int]:
+@kept_until_written
+def family_sizes(session: Session, repo_id: int) -> Mapping[str | None, int]:
     """Count the reports of each family of a repository, largest first; None: of no family."""
     query = """
         SELECT family, count(*) AS size FROM cluster_member

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -123,6 +124,7 @@ def find_titles_with(session: Session, repo_id: int, part: str) -> dict[int, str
 
 
 REGRESSION_FIELDS = tuple(f"regression.{name}" for name in Regression.model_fields)
+_NO_RANGE = frozenset([None, "null"])
 NUMBERS_PER_STATEMENT = 5000
 """Below SQLite's limit on bound values."""
 
@@ -150,19 +152,23 @@ def known_values(session: Session, field: str) -> list[str]:
     return [value for (value,) in rows]
 
 
-def often_stated(session: Session, repo_id: int, field: str, issues_min: int) -> set[str]:
+@kept_until_written
+def often_stated(session: Session, repo_id: int, field: str, issues_min: int) -> frozenset[str]:
     """Return the lowercase values of a field that at least `issues_min` issues of a repository have."""
     query = """
         SELECT value_key FROM fact WHERE field = :field AND repo_id = :repo_id
         GROUP BY value_key HAVING count(DISTINCT number) >= :issues_min
     """
     rows = sql_rows(session, query, field=field, repo_id=repo_id, issues_min=issues_min)
-    return {value for (value,) in rows}
+    return frozenset(value for (value,) in rows)
 
 
 @kept_until_written
 def stated_regressions(session: Session, repo_id: int) -> Mapping[int, StatedRange]:
-    """Return the stated regression range of every failure that has one and still exists on GitHub."""
+    """Return the stated regression range of every failure that has one and still exists on GitHub.
+
+    Issues that state the same range share one object.
+    """
     # The index of facts by field finds the few rows; filtering by repository too, SQLite would use the one by
     # issue. The range itself is read from `reading`, where it is stored as one object.
     query = """
@@ -172,10 +178,10 @@ def stated_regressions(session: Session, repo_id: int) -> Mapping[int, StatedRan
         AND reading.number IN (SELECT number FROM fact WHERE field IN :fields)
         AND reading.failure_kind <> 'none'
     """
+    rows = sql_rows(session, query, repo_id=repo_id, fields=list(REGRESSION_FIELDS))
+    span_of = cache(Regression.model_validate_json)
     return {
-        number: StatedRange(Regression.model_validate_json(value), state == "open")
-        for number, value, state in sql_rows(session, query, repo_id=repo_id, fields=list(REGRESSION_FIELDS))
-        if value not in {None, "null"}
+        n: StatedRange(span_of(text), state == "open") for n, text, state in rows if text not in _NO_RANGE
     }
 
 

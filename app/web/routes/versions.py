@@ -136,9 +136,11 @@ def regressions_page(
     closed: Annotated[str, Query(max_length=5)] = "",
 ) -> HTMLResponse:
     """Regressions and known issues of a version; without one the newest, and versions to choose from."""
-    page = context.cached(regressions, version, limit=PAGE_REGRESSIONS)
     known = None
-    if version:
+    if not version:
+        page = context.cached(regressions, limit=PAGE_REGRESSIONS)
+    else:
+        page = context.cached(regressions, version, only="fixed", limit=PAGE_REGRESSIONS)
         known = context.cached(known_issues, version, closed=bool(closed), limit=PAGE_KNOWN)
     listed = (*page.items, *(known.items if known else ()))
     return context.render(
@@ -177,7 +179,7 @@ def _sections(page: RegressionPage, known: KnownPage | None) -> list[Part]:
             "fixed",
             f"Fixed in {version}",
             "reported to work again",
-            [item for item in page.items if item.place == "fixed"],
+            [*page.items],
         ),
     ]
 

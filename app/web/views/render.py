@@ -80,6 +80,12 @@ def render_text(template: str, **context: Any) -> str:
     return _environment().get_template(template).render(**context)
 
 
+def load_pages() -> None:
+    """Compile the templates of all pages, so that no visitor waits for it."""
+    for name in _environment().list_templates(extensions=["html"]):
+        _environment().get_template(name)
+
+
 def link_issue(sentence: str, number: int, address: str) -> Markup:
     """Return the escaped sentence with its first `#number` or `owner/name#number` linked to `address`."""
     found = re.search(rf"(?:[\w-]{{1,50}}/[\w.-]{{1,100}})?#{number}(?!\d)", sentence)
