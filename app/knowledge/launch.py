@@ -28,7 +28,10 @@ _SERVER_ONLY = frozenset(map(normalise_name, load("launch")["server"]["names"]))
 _ASSIGNED = re.compile(r"(?:export )?([A-Z][A-Z0-9_]*)=([^\s'\"]+|'[^']*'|\"[^\"]*\")")
 OWN_COMMAND = "vllm serve YOUR_ARGS"
 """Placeholder for the caller's command in a step."""
-_OWN_COMMAND = re.compile(rf"(?:^| ){OWN_COMMAND}\b ?")
+LEFT_OUT = f"{OWN_COMMAND}_WITHOUT"
+"""Placeholder for the command without the option that follows."""
+_OWN_COMMAND = re.compile(rf"(?:^| ){OWN_COMMAND}(_WITHOUT)?\b ?")
+"""The placeholder; `_WITHOUT`: the option behind it is to be left out."""
 _ASSIGNING = re.compile(r"[^\s=]+[\s=]")
 _INSTALL = re.compile(r"(?:uv )?pip3? install ")
 _RELEASE = re.compile(r"(?:pip install vllm==|vllm/vllm-openai:v)(\d[\w.+]*)")
@@ -100,6 +103,7 @@ def compose(launch: Launch, change: str, *, without: bool = False) -> ComposedCo
             put in front.
         without: remove the option or variable instead.
     """
+    without = without or LEFT_OUT in change
     change, pieces = alone(change), launch.pieces
     is_container = any(piece.text in _CONTAINERS for piece in pieces[:3])
     if _RELEASE.fullmatch(change) or _INSTALL.match(change):
@@ -115,7 +119,7 @@ def compose(launch: Launch, change: str, *, without: bool = False) -> ComposedCo
     present = [piece for piece in pieces if bare(piece.name) in touched and piece.name]
     if without:
         return _composed(launch, change, _kept(pieces, touched)) if present else None
-    if [_value(piece) for piece in present] == [_value(piece) for piece in wanted]:
+    if [value_of(piece) for piece in present] == [value_of(piece) for piece in wanted]:
         return _composed(launch, change, _kept(pieces), is_there=True)
     costs = [cost for piece in wanted if (cost := _cost(piece, present))]
     parts = _placed(pieces, wanted, is_container=is_container)
@@ -139,6 +143,18 @@ def named_options(launch: Launch, message: str) -> tuple[Piece, ...]:
         if bare(piece.name) in fields or (len(telling) > 1 and telling <= words):
             found.append(piece)
     return tuple(found)
+
+
+def value_of(piece: Piece) -> str | None:
+    """Return what an option or a variable is set to, without quotes; None for a switch."""
+    found = _ASSIGNING.match(piece.text)
+    if found is None:
+        return piece.name if piece.name.startswith("no-") else None
+    value = piece.text[found.end() :]
+    try:
+        return " ".join(shlex.split(value)).removeprefix(f"{piece.name}=")
+    except ValueError:
+        return value
 
 
 def alone(change: str) -> str:
@@ -236,7 +252,7 @@ def _composed(
 
 def _as_keyword(piece: Piece) -> Piece:
     """Return an option as a keyword argument of `LLM(...)`."""
-    value, name = _value(piece), bare(piece.name)
+    value, name = value_of(piece), bare(piece.name)
     if value is None or value == piece.name:
         literal = repr(value is None)
     else:
@@ -247,23 +263,11 @@ def _as_keyword(piece: Piece) -> Piece:
     return Piece(f"{name.replace('-', '_')}={literal}", name)
 
 
-def _value(piece: Piece) -> str | None:
-    """What an option or a variable is set to, without quotes; a switch has none."""
-    found = _ASSIGNING.match(piece.text)
-    if found is None:
-        return piece.name if piece.name.startswith("no-") else None
-    value = piece.text[found.end() :]
-    try:
-        return " ".join(shlex.split(value)).removeprefix(f"{piece.name}=")
-    except ValueError:
-        return value
-
-
 def _cost(piece: Piece, before: Sequence[Piece]) -> str | None:
     """Return the cost of a setting; for a number, that of raising or lowering it."""
     if cost := _COSTS.get(piece.name):
         return cost
-    values = [_number(_value(item)) for item in (piece, *before[:1])]
+    values = [_number(value_of(item)) for item in (piece, *before[:1])]
     new, old = (values[0], values[1]) if len(values) == 2 else (values[0], None)
     if new is None or old is None or new == old:
         return None

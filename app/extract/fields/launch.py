@@ -12,7 +12,7 @@ import shlex
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, Literal
 
 from app.extract.fields.settings import normalise_name
@@ -67,6 +67,8 @@ _STARTED = pattern(
 """A command that starts the server, which need not begin a line, after its variables and its runners."""
 _FENCED = pattern(r"`{3}[a-z]*[ \t\n]+(vllm[ \t]+serve[ \t]+[^`]{3,1000}?)\s*`{3}")
 """A command that starts the server, alone between code fences."""
+_TRACED = pattern(rf"[ \t]*\++ (?:export )?({_ASSIGNED})[ \t]*")
+"""A variable as `set -x` prints it."""
 _CONTAINER = pattern(r"\b(?:docker|podman)[ \t]+(?:run|exec)\b|\benvironment:((?:\s+-\s+[^\s:]+)+)")
 """A container that is started or entered, or the variables that a Compose file lists for one."""
 _APART = pattern(r"[;`\n]|[,.] ")
@@ -132,8 +134,18 @@ def _from_command(log: str) -> Launch | None:
         text = _joined_lines(log[match.start(1) : match.start(1) + MAX_COMMAND_CHARS])
         pieces = cut_command(text)
         if pieces and "vllm" in text and any(piece.name for piece in pieces):
+            pieces = (*_traced_above(log, match), *pieces)
             return Launch("command", "shell", pieces, _masked_names(pieces))
     return None
+
+
+def _traced_above(log: str, command: Any) -> tuple[Piece, ...]:
+    """Return the variables that the shell's `set -x` printed in lines of their own above a command."""
+    if not log[command.start() : command.start(1)].lstrip().startswith("+"):
+        return ()
+    above = log[max(0, command.start() - MAX_EXPORT_CHARS) : command.start()]
+    lines = list(takewhile(_TRACED.fullmatch, reversed(above.splitlines())))
+    return cut_command(" ".join(str(_TRACED.fullmatch(line)[1]) for line in reversed(lines)))
 
 
 def _joined_lines(text: str) -> str:
@@ -210,7 +222,9 @@ def _from_arguments(log: str, vllm_version: str | None) -> Launch | None:
         start = [Piece("python3"), Piece("-m vllm.entrypoints.openai.api_server", "m")]
         start += [Piece(f"--model {shlex.quote(str(model))}", "model")]
     else:
-        start = [Piece("vllm"), Piece("serve"), Piece(shlex.quote(str(model)))]
+        is_in_file = model == OPEN and "config" in chosen
+        start = [Piece("vllm"), Piece("serve")]
+        start += [] if is_in_file else [Piece(shlex.quote(str(model)))]
     options = [option for name, value in chosen.items() for option in _options(name, value, vllm_version)]
     pieces = [*_set_before(log[:printed_at]), *start, *options]
     return Launch("arguments", "shell", tuple(pieces), _open_names(pieces))
@@ -369,7 +383,8 @@ def _options(name: str, value: Any, version: str | None) -> Iterator[Piece]:
         pairs = ",".join(f"{key}={item}" for key, item in value.items())
         yield Piece(f"{flag} {shlex.quote(pairs)}", key)
     elif isinstance(value, dict):
-        yield Piece(f"{flag} {shlex.quote(_json(value))}", key)
+        chosen = _without_unset(value) if name in _LIST["printed_whole"]["names"] else value
+        yield Piece(f"{flag} {shlex.quote(_json(chosen))}", key)
     elif isinstance(value, list | tuple):
         if name in _LIST["json_lists"]["names"]:
             yield Piece(f"{flag} {shlex.quote(_json(value))}", key)
@@ -377,6 +392,14 @@ def _options(name: str, value: Any, version: str | None) -> Iterator[Piece]:
             yield Piece(" ".join([flag, *(shlex.quote(str(item)) for item in value)]), key)
     else:
         yield Piece(f"{flag} {shlex.quote(_plain(value))}", key)
+
+
+def _without_unset(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a configuration that are set, also of those within it."""
+    found = {
+        name: _without_unset(value) if isinstance(value, dict) else value for name, value in fields.items()
+    }
+    return {name: value for name, value in found.items() if value not in (None, "", {})}
 
 
 def _json(value: Any) -> str:

@@ -257,11 +257,11 @@ def _describe(asked: _Input, found: _SearchResult, repo: str) -> Diagnosis:
         line = describe_failure(find_program(reading), outcome, failure, named.type, message)
     if is_other := reading.printer.is_vllm is False:
         line = describe_other(reading.printer.name, named.type if named else None, message)
-    quoted = quoted_steps(reading, masked_log)
+    launch = None if in_words else read_launch(masked_log, around.versions.get("vllm"))
+    quoted = quoted_steps(reading, masked_log, launch)
     is_own = any(kind.is_own for kind in kinds[:1])
     is_helped = found.remedies_from != "same_frame" and helps(found.remedies)
     needs_steps = found.is_open or is_own or not is_helped
-    launch = None if in_words else read_launch(masked_log, around.versions.get("vllm"))
     proven = next_steps(reading, kinds, particular=True)
     ours = next_steps(reading, kinds) if needs_steps or quoted.is_risky else proven
     steps = quoted.joined(ours, proven)

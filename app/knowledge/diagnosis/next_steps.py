@@ -22,7 +22,7 @@ from app.knowledge.diagnosis.error_text import message_lines
 from app.knowledge.diagnosis.failures import find_outcome, is_question
 from app.knowledge.diagnosis.quoted_advice import advice_data
 from app.knowledge.diagnosis.shapes import NextStep
-from app.knowledge.launch import OWN_COMMAND, alone, compose
+from app.knowledge.launch import LEFT_OUT, OWN_COMMAND, alone, compose
 from app.knowledge.remedies import Remedy, action_key
 
 MAX_STEPS = 4
@@ -104,7 +104,8 @@ def untried(
         whole = compose(launch, step.command) if launch and step.command else None
         if (whole and whole.is_there) or action_key(alone(step.command)) in failed:
             continue
-        own = launch.line if launch and is_whole and not whole else OWN_COMMAND
+        is_typed = launch and is_whole and not whole and LEFT_OUT not in step.command
+        own = launch.line if launch and is_typed else OWN_COMMAND
         yield step.model_copy(update={"command": step.command.replace(OWN_COMMAND, own)})
 
 

@@ -5,6 +5,7 @@ the command or the argument.
 """
 
 import json
+import re
 import shlex
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,12 +29,14 @@ from app.knowledge.diagnosis.error_text import (
 )
 from app.knowledge.diagnosis.headline import cut_at_word
 from app.knowledge.diagnosis.shapes import NextStep, QuotedAdvice
-from app.knowledge.launch import compose, named_options
+from app.knowledge.launch import OWN_COMMAND, compose, named_options, value_of
 
 MAX_QUOTES = 2
 MAX_QUOTE_CHARS = 320
 MIN_SIMILARITY, MIN_FLAG_SIMILARITY = 0.6, 0.8
 MAX_LEGAL_VALUES = 400
+MIN_STEM_CHARS = 3
+"""Fewest characters of a legal value that the given one extends."""
 
 _INPUT = pattern(r"\[type=[a-z_]+, input_value=.*$")
 _QUOTED = pattern(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|`([^`\n]{1,80})`")
@@ -94,15 +97,19 @@ class QuotedSteps(NamedTuple):
         return (*typed, *ours[:1], *(step for step in steps if step not in typed), *later, *ours[1:])
 
 
-def quoted_steps(reading: LogReading, masked_log: str) -> QuotedSteps:
-    """Return the message's advice as quotes and as steps with commands; corrections come first."""
+def quoted_steps(reading: LogReading, masked_log: str, launch: Launch | None = None) -> QuotedSteps:
+    """Return the message's advice as quotes and as steps with commands; corrections come first.
+
+    Args:
+        launch: the caller's command, which shows the option that has an illegal value.
+    """
     lines = message_lines(reading)
     text = "\n".join(masked_text(line, masked_log) for line in lines)
     above = "\n".join(masked_text(line, masked_log) for line in lines_above(reading))
     advice: list[QuotedAdvice] = []
     steps: list[NextStep] = []
     later: list[NextStep] = []
-    if correction := _correction(text, above) or _correct_flag(text):
+    if correction := _correction(text, above, launch) or _correct_flag(text):
         advice.append(QuotedAdvice(text=correction.text, source="rule"))
         steps.append(correction)
     quotes = list(dict.fromkeys(_advice_in(text)))
@@ -171,7 +178,7 @@ def given_value(text: str) -> str | None:
     return None
 
 
-def _correction(text: str, above: str) -> NextStep | None:
+def _correction(text: str, above: str, launch: Launch | None) -> NextStep | None:
     """Suggest the legal value nearest to the given one; None if there is none."""
     values, given = legal_values(text), given_value(text)
     if not given or given in values:
@@ -179,7 +186,7 @@ def _correction(text: str, above: str) -> NextStep | None:
     meant = _nearest(given, values)
     if meant is None:
         return None
-    command = _set_argument(f"{above}\n{text}", meant)
+    command = _set_argument(f"{above}\n{text}", meant) or _set_option_with(given, meant, launch)
     return NextStep(text=f"“{given}” is not a legal value; “{meant}” is the nearest one.", command=command)
 
 
@@ -212,9 +219,15 @@ def _correct_flag(text: str) -> NextStep | None:
 
 
 def _nearest(given: str, values: Iterable[str], similarity: float = MIN_SIMILARITY) -> str | None:
+    """Return the value that is spelled most like the given one, or that it extends: `qwen3_thinking`."""
     by_name = {value.lower(): value for value in values}
-    nearest = get_close_matches(given.lower(), list(by_name), 1, similarity)
-    return by_name[nearest[0]] if nearest else None
+    low = given.lower()
+    nearest = get_close_matches(low, list(by_name), 1, similarity)
+    begun = [
+        name for name in by_name if len(name) >= MIN_STEM_CHARS and re.match(rf"{re.escape(name)}[_-]", low)
+    ]
+    best = max(begun, key=len, default=nearest[0] if nearest else None)
+    return by_name[best] if best is not None else None
 
 
 def _set_argument(text: str, value: str) -> str:
@@ -224,6 +237,14 @@ def _set_argument(text: str, value: str) -> str:
         return ""
     given = f"'{json.dumps({field.group(2): value})}'" if field else value
     return f"vllm serve YOUR_ARGS {argument.group(1)} {given}"
+
+
+def _set_option_with(given: str, meant: str, launch: Launch | None) -> str:
+    """Return the command that sets the only option whose value is `given`; empty if there is none."""
+    pieces = [piece for piece in launch.pieces if piece.name] if launch else []
+    named = [piece.name for piece in pieces if value_of(piece) == given]
+    is_plain = len(named) == 1 and _PLAIN_VALUE.match(meant)
+    return f"{OWN_COMMAND} --{named[0]} {meant}" if is_plain else ""
 
 
 def _advice_in(text: str) -> Iterator[str]:

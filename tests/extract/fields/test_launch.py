@@ -308,3 +308,25 @@ def test_the_last_whole_command_and_dump_count_of_many() -> None:
     typed = "$ vllm serve acme/V --port 9\n"
     assert line_of("docker run -it acme/x\n" * 500 + typed) == typed[2:].strip()
     assert line_of(DUMP + "non-default args: {'model': 'cut'" * 10) == "vllm serve acme/V --max-model-len 512"
+
+
+def test_variables_that_the_shell_s_trace_prints_above_belong_to_the_command() -> None:
+    log = "+ cd /srv\n+ VLLM_CPU_KVCACHE_SPACE=2\n+ export HF_HUB_OFFLINE=1\n+ vllm serve acme/V -tp 3\nINFO x\n"
+
+    assert line_of(log) == "VLLM_CPU_KVCACHE_SPACE=2 HF_HUB_OFFLINE=1 vllm serve acme/V -tp 3"
+    assert line_of(log.replace("+ vllm", "$ vllm")) == "vllm serve acme/V -tp 3"
+
+
+def test_a_server_whose_model_is_named_in_its_file_is_started_without_one() -> None:
+    assert line_of(NEW.format("{'config': '/etc/v.yaml', 'port': 81}")) == (
+        "vllm serve --config /etc/v.yaml --port 81"
+    )
+
+
+def test_of_a_configuration_that_is_printed_whole_only_what_is_set_is_typed() -> None:
+    fields = (
+        "{'mode': None, 'cache_dir': '', 'pass_config': {'fuse': None}, 'splitting_ops': [], 'sizes': [1]}"
+    )
+    found = line_of(NEW.format(f"{{'model_tag': 'acme/V', 'compilation_config': {fields}}}"))
+
+    assert found == """vllm serve acme/V --compilation-config '{"splitting_ops": [], "sizes": [1]}'"""

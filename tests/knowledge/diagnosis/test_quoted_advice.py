@@ -122,6 +122,18 @@ def test_a_mistyped_choice_is_set_right() -> None:
     )
 
 
+def test_an_illegal_value_is_set_right_in_the_option_that_has_it() -> None:
+    log = (
+        "$ vllm serve acme/V --served-model-name qwen3 --reasoning-parser qwen3_thinking\n"
+        "KeyError: \"Reasoning parser 'qwen3_thinking' not found. Available parsers: olmo3, qwen3\"\n"
+    )
+    step = quoted_steps(read_log(log), log, read_launch(log)).steps[0]
+
+    assert step.text == "“qwen3_thinking” is not a legal value; “qwen3” is the nearest one."
+    assert step.command == "vllm serve YOUR_ARGS --reasoning-parser qwen3"
+    assert not steps(log)[0].command
+
+
 def test_a_mistyped_field_of_a_configuration_is_set_right() -> None:
     log = "vllm serve: error: argument --structured-outputs-config: " + PYDANTIC.format(
         config="StructuredOutputsConfig",
