@@ -26,6 +26,7 @@ from app.extract.log.signature import mask
 from app.extract.redact import mask_secrets
 from app.extract.rules.patterns import PatternSet, pattern
 from app.extract.rules.rules import load_rule_set
+from app.match.search.terms import bare_title
 from app.store.derived.cluster_queries import count_families, family_sizes
 from app.store.github.issues import find_repository
 from app.store.session import Store
@@ -189,7 +190,11 @@ class FamilyPage(Frozen):
 
 
 def family_of(facts: Facts, title: str) -> str | None:
-    """Return the family key of a failure, a readable text; None if the issue says too little."""
+    """Return the family key of a failure, a readable text; None if the issue says too little.
+
+    Args:
+        title: of the issue, with its tag, such as `[CI Failure]: `.
+    """
     if facts.error is None or facts.failure_kind == "slowdown":  # what is slow has not ended with its error
         return _family_of_symptom(facts, title) or _family_of_title(title)
     is_wrapper = wrapper_rule(facts.error.line) is not None
@@ -244,6 +249,7 @@ def _with_feature(symptom: Symptom, title: str, start: int) -> str | None:
 
 def _family_of_title(title: str) -> str | None:
     """Return the family of the kind of failure that a title names; its errors say the same in a title."""
+    title = bare_title(title)
     kind = next((kind for kind in kinds_in(title) if kind.is_titled), None)
     if kind is None:
         return None

@@ -206,7 +206,7 @@ def withdraw(session: Session, repo_id: int, number: int, reason: str) -> bool:
     return True
 
 
-CLUSTER_RULES = "c4"
+CLUSTER_RULES = "c5"
 """Version of the clustering rules. When it is raised, issues clustered under an older one are redone."""
 TEXT_CHARS = 300
 DUPLICATE = "duplicate"
@@ -276,7 +276,7 @@ def traits_of(issue: IssueRecord, facts: Facts, repeats: Sequence[int]) -> Failu
     return FailureTraits(
         number=issue.number,
         signature_id=signature.id if signature else None,
-        family=family_of(facts, title),
+        family=family_of(facts, issue.title),
         rules=CLUSTER_RULES,
         text=(signature.text if signature else mask(title))[:TEXT_CHARS],
         frame=facts.error.frame if facts.error else None,
