@@ -50,8 +50,10 @@ _RUNNER = (
     r"|[a-z]\w*[ \t]+run[ \t]+(?:-\S+[ \t]+(?:[\w,:-]+[ \t]+)?)*--[ \t]+)*"
 )
 """Programs that run the command behind them, with their options: `uv run`, `numactl -N 0`, `x run -- `."""
+_PROMPT = rf"(?:\([\w.-]+\)[ \t]*)?\[?[\w.{_MASK}-]+@[\w.{_MASK}-]+[^\n$#]{{0,80}}[$#][ \t]+"
+"""A shell's prompt, maybe after the name of a Python environment, with the host's name masked."""
 _COMMAND = pattern(
-    r"(?m)^[ \t]*(?:\[?[\w.-]+@[\w.-]+[^\n$#]{0,80}[$#][ \t]+|[$>#%+][ \t]+)?"
+    rf"(?m)^[ \t]*(?:{_PROMPT}|[$>#%+][ \t]+)?"
     r"((?:(?:sudo|exec|nohup|env|export)[ \t]+)*(?:[A-Z][A-Z0-9_]*=\S*[ \t]+(?:&&[ \t]+)?)*"
     rf"{_RUNNER}"
     r"(?:vllm[ \t]+serve[ \t]+[^\s\[]|(?:\S*/)?python[\d.]*[ \t]+(?:-u[ \t]+)?-m[ \t]+vllm\.entrypoints\.|"
@@ -59,15 +61,18 @@ _COMMAND = pattern(
 )
 _ASSIGNED = r"[A-Z][A-Z0-9]*_[A-Z0-9_]+=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'`\\;&]+)"
 _ASSIGNMENT = pattern(_ASSIGNED)
-_EXPORTED = pattern(rf"\bexport[ \t]+({_ASSIGNED})")
+_TYPED = _ASSIGNED.replace("_[A-Z0-9_]+", "[A-Z0-9_]+")
+"""A variable that is typed before a command, where names such as `CXX` are none of the container's own."""
+_TYPED_ASSIGNMENT = pattern(_TYPED)
+_EXPORTED = pattern(rf"\bexport[ \t]+({_TYPED})")
 _STARTED = pattern(
-    rf"((?:(?:export[ \t]+)?{_ASSIGNED}[\s\\;&]+)*)({_RUNNER})"
+    rf"((?:(?:export[ \t]+)?{_TYPED}[\s\\;&]+)*)({_RUNNER})"
     r"(?:vllm[ \t]+serve\b|(?:\S*/)?python[\d.]*[ \t]+-m[ \t]+vllm\.entrypoints\.)"
 )
 """A command that starts the server, which need not begin a line, after its variables and its runners."""
 _FENCED = pattern(r"`{3}[a-z]*[ \t\n]+(vllm[ \t]+serve[ \t]+[^`]{3,1000}?)\s*`{3}")
 """A command that starts the server, alone between code fences."""
-_TRACED = pattern(rf"[ \t]*\++ (?:export )?({_ASSIGNED})[ \t]*")
+_TRACED = pattern(rf"[ \t]*\++ (?:export )?({_TYPED})[ \t]*")
 """A variable as `set -x` prints it."""
 _CONTAINER = pattern(r"\b(?:docker|podman)[ \t]+(?:run|exec)\b|\benvironment:((?:\s+-\s+[^\s:]+)+)")
 """A container that is started or entered, or the variables that a Compose file lists for one."""
@@ -207,10 +212,10 @@ def _from_arguments(log: str, vllm_version: str | None) -> Launch | None:
     model = _model_of_engine(log) if named == OPEN else named
     if model == OPEN and (typed := _fenced_command(log[:printed_at])):
         return typed
-    server = _LIST["server"]
+    server, printed_whole = _LIST["server"], _LIST["printed_whole"]["names"]
     is_server = not arguments.keys().isdisjoint(server["names"]) or any(s in log for s in server["signs"])
     chosen = {
-        name: value
+        name: _without_unset(value) if name in printed_whole and isinstance(value, dict) else value
         for name, value in arguments.items()
         if not _is_set_by_program(name, value, arguments)
         and not (is_all and _is_default(name, value, vllm_version))
@@ -251,7 +256,7 @@ def _set_before(log: str) -> tuple[Piece, ...]:
         inside = log[container.end() : start].replace("\\\n", " ") if container else ""
         entered = _of_container(container, inside) if container and not _APART.search(inside) else []
         exported = _EXPORTED.findall(log[max(0, start - MAX_EXPORT_CHARS) : start])
-        assigned, runner = [*entered, *exported, *_ASSIGNMENT.findall(started[1])], started[2]
+        assigned, runner = [*entered, *exported, *_TYPED_ASSIGNMENT.findall(started[1])], started[2]
     else:
         return ()
     values = dict(text.split("=", 1) for text in assigned)
@@ -343,9 +348,9 @@ def _is_masked(value: str) -> bool:
 
 
 def _object_value(node: ast.expr) -> Any:
-    """Return a LoRA module as `name=path`, a known configuration as what was chosen in it; else `OPEN`.
+    """Return a known configuration as what was chosen in it, and a LoRA module; `OPEN` for other objects.
 
-    A type of torch, as `torch.bfloat16`, is its name.
+    A module is `name=path`, or JSON if it has a base model. A type of torch is its name: `bfloat16`.
     """
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "torch":
         return node.attr
@@ -355,7 +360,11 @@ def _object_value(node: ast.expr) -> Any:
     fields = {word.arg: _value(word.value) for word in words}
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _OBJECTS:
         return {name: fields[name] for name in _OBJECTS[node.func.id] if fields.get(name)}
-    return f"{fields['name']}={fields['path']}" if "path" in fields and "name" in fields else OPEN
+    if not ("path" in fields and "name" in fields):
+        return OPEN
+    if fields.get("base_model_name"):
+        return _json({name: fields[name] for name in ("name", "path", "base_model_name")})
+    return f"{fields['name']}={fields['path']}"
 
 
 def _is_set_by_program(name: str, value: Any, arguments: dict[str, Any]) -> bool:
@@ -383,8 +392,7 @@ def _options(name: str, value: Any, version: str | None) -> Iterator[Piece]:
         pairs = ",".join(f"{key}={item}" for key, item in value.items())
         yield Piece(f"{flag} {shlex.quote(pairs)}", key)
     elif isinstance(value, dict):
-        chosen = _without_unset(value) if name in _LIST["printed_whole"]["names"] else value
-        yield Piece(f"{flag} {shlex.quote(_json(chosen))}", key)
+        yield Piece(f"{flag} {shlex.quote(_json(value))}", key)
     elif isinstance(value, list | tuple):
         if name in _LIST["json_lists"]["names"]:
             yield Piece(f"{flag} {shlex.quote(_json(value))}", key)

@@ -50,7 +50,7 @@ from app.knowledge.diagnosis.shapes import (
     Why,
 )
 from app.knowledge.fix.state import fix_states, is_vllm
-from app.knowledge.launch import compose_all
+from app.knowledge.launch import LEFT_OUT, compose_all
 from app.knowledge.possible_versions import check_possible
 from app.knowledge.remedies import Remedy, for_version, rank_remedies, remedies_of
 from app.knowledge.stack.stack import stack_of_log, write_stack
@@ -266,9 +266,14 @@ def _describe(asked: _Input, found: _SearchResult, repo: str) -> Diagnosis:
     ours = next_steps(reading, kinds) if needs_steps or quoted.is_risky else proven
     steps = quoted.joined(ours, proven)
     if launch is not None and named and outcome == "not_started" and needs_steps:
-        option = option_step(launch, _masked(named.message, named.line, masked_log), steps)
-        at = steps.index(proven[0]) + 1 if proven and proven[0] in steps else 0
-        steps = (*steps[:at], option, *steps[at:]) if option else steps
+        words = _masked(named.message, named.line, masked_log)
+        option = option_step(launch, words, steps, (*proven, *quoted.steps))
+        if option and option.command:
+            gone = option.command.removeprefix(LEFT_OUT)
+            steps = (option, *(step for step in steps if gone not in step.command))
+        elif option:
+            at = steps.index(proven[0]) + 1 if proven and proven[0] in steps else 0
+            steps = (*steps[:at], option, *steps[at:])
     steps = tuple(untried(steps, launch, found.remedies))[:MAX_STEPS]
     answer = Diagnosis(
         verdict=found.verdict,

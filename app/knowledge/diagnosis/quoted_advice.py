@@ -29,7 +29,7 @@ from app.knowledge.diagnosis.error_text import (
 )
 from app.knowledge.diagnosis.headline import cut_at_word
 from app.knowledge.diagnosis.shapes import NextStep, QuotedAdvice
-from app.knowledge.launch import OWN_COMMAND, compose, named_options, value_of
+from app.knowledge.launch import LEFT_OUT, OWN_COMMAND, named_options, value_of
 
 MAX_QUOTES = 2
 MAX_QUOTE_CHARS = 320
@@ -127,22 +127,29 @@ def quoted_steps(reading: LogReading, masked_log: str, launch: Launch | None = N
     return QuotedSteps(tuple(advice), tuple(steps), tuple(later), is_risky)
 
 
-def option_step(launch: Launch, message: str, steps: Iterable[NextStep]) -> NextStep | None:
+def option_step(
+    launch: Launch, message: str, steps: Iterable[NextStep], said: Iterable[NextStep] = ()
+) -> NextStep | None:
     """Return the step that names the options a message is about; None if it names none, or a step does.
 
-    If a single option is unsupported, the step's command is the launch command without it.
+    If the message says that a single option is unsupported, the step leaves it out.
+
+    Args:
+        steps: all steps known so far.
+        said: those of them that the message itself says or proves.
     """
+    named = named_options(launch, message)
+    is_answered = any(f"--{piece.name}" in f"{step.text} {step.command}" for piece in named for step in said)
+    if len(named) == 1 and not is_answered and any(item.search(message) for item in _patterns("unsupported")):
+        return NextStep(
+            text=f"The message is about `{named[0].text}` in your command: leave it out.",
+            command=f"{LEFT_OUT} --{named[0].name}",
+        )
     covered = " ".join(f"{step.text} {step.command}" for step in steps)
-    named = [piece for piece in named_options(launch, message) if f"--{piece.name}" not in covered]
+    named = tuple(piece for piece in named if f"--{piece.name}" not in covered)
     if not named:
         return None
     texts = " and ".join(f"`{piece.text}`" for piece in named)
-    unsupported = len(named) == 1 and any(item.search(message) for item in _patterns("unsupported"))
-    without = compose(launch, f"--{named[0].name}", without=True) if unsupported else None
-    if without is not None:
-        return NextStep(
-            text=f"The message is about {texts} in your command: leave it out.", command=without.line
-        )
     what = "it" if len(named) == 1 else "one of them"
     return NextStep(text=f"The message is about {texts} in your command: correct {what}.")
 
@@ -240,11 +247,16 @@ def _set_argument(text: str, value: str) -> str:
 
 
 def _set_option_with(given: str, meant: str, launch: Launch | None) -> str:
-    """Return the command that sets the only option whose value is `given`; empty if there is none."""
-    pieces = [piece for piece in launch.pieces if piece.name] if launch else []
-    named = [piece.name for piece in pieces if value_of(piece) == given]
-    is_plain = len(named) == 1 and _PLAIN_VALUE.match(meant)
-    return f"{OWN_COMMAND} --{named[0]} {meant}" if is_plain else ""
+    """Return the command that sets the only option whose value is, or has in JSON, the given one; else ""."""
+    if launch is None or not _PLAIN_VALUE.match(meant):
+        return ""
+    inside = (json.dumps(given), json.dumps(meant))
+    found = [
+        (piece.name, value.replace(*inside) if inside[0] in value else meant)
+        for piece in launch.pieces
+        if piece.name and (value := value_of(piece)) and (value == given or inside[0] in value)
+    ]
+    return f"{OWN_COMMAND} --{found[0][0]} {shlex.quote(found[0][1])}" if len(found) == 1 else ""
 
 
 def _advice_in(text: str) -> Iterator[str]:

@@ -330,3 +330,23 @@ def test_of_a_configuration_that_is_printed_whole_only_what_is_set_is_typed() ->
     found = line_of(NEW.format(f"{{'model_tag': 'acme/V', 'compilation_config': {fields}}}"))
 
     assert found == """vllm serve acme/V --compilation-config '{"splitting_ops": [], "sizes": [1]}'"""
+
+
+@pytest.mark.parametrize("prompt", ["user@██████:~/vllm$ ", "(venv) root@9f2c:/workspace# ", "[me@host x]$ "])
+def test_a_prompt_may_name_a_masked_host_and_an_environment(prompt: str) -> None:
+    assert (
+        line_of(f"{prompt}CXX=/opt/clang++ vllm serve acme/V -tp 2\n")
+        == "CXX=/opt/clang++ vllm serve acme/V -tp 2"
+    )
+
+
+def test_an_adapter_keeps_its_base_model_and_a_configuration_what_was_chosen() -> None:
+    dump = (
+        "{'model': 'acme/V', 'port': 81, 'lora_modules': [LoRAModulePath(name='a', path='/x', base_model_name='b'), "
+        "LoRAModulePath(name='c', path='/y', base_model_name=None)], 'structured_outputs_config': "
+        "StructuredOutputsConfig(backend='xgrammar', disable_fallback=False, reasoning_parser='')}"
+    )
+    assert line_of(NEW.format(dump)) == (
+        """vllm serve acme/V --port 81 --lora-modules '{"name": "a", "path": "/x", "base_model_name": "b"}' c=/y """
+        """--structured-outputs-config '{"backend": "xgrammar"}'"""
+    )

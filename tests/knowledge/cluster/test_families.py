@@ -110,7 +110,7 @@ def test_a_symptom_is_told_by_its_example_and_not_by_another(row: dict[str, Any]
         ("[Bug]: A relative path does not work for a LoRA adapter", "wrong_output", None),
         ("[Bug]: Tool calls are cut", "wrong_output", None),
         ("[Bug]: it ends with an illegal memory access", "crash", "Illegal memory access"),
-        ("[Bug]: undefined symbol: _ZN3c10", "exception", "Library built for another one"),
+        ("[Bug]: undefined symbol: _ZN3c10", "exception", "Undefined symbol in a library"),
         ("[Bug]: it does not start", "exception", None),
     ],
 )

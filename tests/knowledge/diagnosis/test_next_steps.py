@@ -33,6 +33,8 @@ KNOWN_NAMES = {
     "HF_HUB_OFFLINE",
     "MAX_JOBS",
     "NCCL_DEBUG",
+    "VLLM_CPU_KVCACHE_SPACE",
+    "--quantization",
     "NCCL_P2P_DISABLE",
     "NCCL_SOCKET_IFNAME",
     "TORCHDYNAMO_VERBOSE",

@@ -134,6 +134,16 @@ def test_an_illegal_value_is_set_right_in_the_option_that_has_it() -> None:
     assert not steps(log)[0].command
 
 
+def test_an_illegal_value_within_json_is_set_right_there() -> None:
+    log = (
+        """$ vllm serve acme/V --structured-outputs-config '{"backend": "auto", "reasoning_parser": "olmo-3"}'\n"""
+        """KeyError: "Reasoning parser 'olmo-3' not found. Available parsers: olmo3, qwen3"\n"""
+    )
+    assert quoted_steps(read_log(log), log, read_launch(log)).steps[0].command == (
+        """vllm serve YOUR_ARGS --structured-outputs-config '{"backend": "auto", "reasoning_parser": "olmo3"}'"""
+    )
+
+
 def test_a_mistyped_field_of_a_configuration_is_set_right() -> None:
     log = "vllm serve: error: argument --structured-outputs-config: " + PYDANTIC.format(
         config="StructuredOutputsConfig",
@@ -268,7 +278,7 @@ def test_what_two_steps_would_have_one_type_stands_with_the_one_that_says_more_o
         (
             "`limit_mm_per_prompt` is only supported for multimodal models.",
             "The message is about `--limit-mm-per-prompt 2` in your command: leave it out.",
-            "vllm serve zebra --tool-call-parser foo --port 80",
+            "vllm serve YOUR_ARGS_WITHOUT --limit-mm-per-prompt",
         ),
         (
             "invalid tool call parser: foo",
@@ -290,6 +300,14 @@ def test_an_option_that_another_step_names_is_not_named_again() -> None:
     step = NextStep(text="Ask for less.", command="vllm serve YOUR_ARGS --max-model-len 8")
 
     assert option_step(launch, "max_model_len (9) is too large", [step]) is None
+
+
+def test_an_unsupported_option_stays_where_the_message_says_what_to_set_it_to() -> None:
+    launch = read_launch("$ vllm serve zebra --dtype bfloat16\n")
+    assert launch is not None
+    said = NextStep(text="The message itself says: use float16.", command="vllm serve YOUR_ARGS --dtype half")
+
+    assert option_step(launch, "`kv_dtype`: --dtype bfloat16 is not supported", [said], [said]) is None
 
 
 def test_a_proven_step_with_a_command_stands_before_a_quote_without_one() -> None:
