@@ -302,6 +302,19 @@ def test_regressions_of_a_version_are_those_that_began_in_it_before_all_others(s
     }
 
 
+def test_of_a_version_those_at_one_place_can_be_asked_for(store: Store) -> None:
+    put(
+        store,
+        told(1, span=Regression(first_failing="0.8.0", fixed_in="0.9.0")),
+        told(2, span=Regression(first_failing="0.9.0")),
+        told(3, span=Regression(first_failing="0.7.0", fixed_in="0.9.0")),
+    )
+    page = regressions(store, REPO, "0.9.0", only="fixed", limit=1)
+
+    assert page.total == 2
+    assert [(item.number, item.place) for item in page.items] == [(3, "fixed")]
+
+
 def test_without_a_version_all_are_listed_the_newest_first(store: Store) -> None:
     put(store, told(1, span=SPAN), told(3, span=Regression(culprit="#7")), told(2, "0.9.0"))
     page = regressions(store, REPO)
