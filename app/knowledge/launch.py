@@ -28,10 +28,9 @@ _SERVER_ONLY = frozenset(map(normalise_name, load("launch")["server"]["names"]))
 _ASSIGNED = re.compile(r"(?:export )?([A-Z][A-Z0-9_]*)=([^\s'\"]+|'[^']*'|\"[^\"]*\")")
 OWN_COMMAND = "vllm serve YOUR_ARGS"
 """Placeholder for the caller's command in a step."""
-LEFT_OUT = f"{OWN_COMMAND}_WITHOUT"
+LEFT_OUT = f"{OWN_COMMAND} # without"
 """Placeholder for the command without the option that follows."""
-_OWN_COMMAND = re.compile(rf"(?:^| ){OWN_COMMAND}(_WITHOUT)?\b ?")
-"""The placeholder; `_WITHOUT`: the option behind it is to be left out."""
+_OWN_COMMAND = re.compile(rf"(?:^| ){OWN_COMMAND}(?: # without)?\b ?")
 _ASSIGNING = re.compile(r"[^\s=]+[\s=]")
 _INSTALL = re.compile(r"(?:uv )?pip3? install ")
 _RELEASE = re.compile(r"(?:pip install vllm==|vllm/vllm-openai:v)(\d[\w.+]*)")

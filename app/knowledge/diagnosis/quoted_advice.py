@@ -5,7 +5,6 @@ the command or the argument.
 """
 
 import json
-import re
 import shlex
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
@@ -231,7 +230,7 @@ def _nearest(given: str, values: Iterable[str], similarity: float = MIN_SIMILARI
     low = given.lower()
     nearest = get_close_matches(low, list(by_name), 1, similarity)
     begun = [
-        name for name in by_name if len(name) >= MIN_STEM_CHARS and re.match(rf"{re.escape(name)}[_-]", low)
+        name for name in by_name if len(name) >= MIN_STEM_CHARS and low.startswith((f"{name}_", f"{name}-"))
     ]
     best = max(begun, key=len, default=nearest[0] if nearest else None)
     return by_name[best] if best is not None else None

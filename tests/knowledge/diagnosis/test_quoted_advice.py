@@ -278,7 +278,7 @@ def test_what_two_steps_would_have_one_type_stands_with_the_one_that_says_more_o
         (
             "`limit_mm_per_prompt` is only supported for multimodal models.",
             "The message is about `--limit-mm-per-prompt 2` in your command: leave it out.",
-            "vllm serve YOUR_ARGS_WITHOUT --limit-mm-per-prompt",
+            "vllm serve YOUR_ARGS # without --limit-mm-per-prompt",
         ),
         (
             "invalid tool call parser: foo",
