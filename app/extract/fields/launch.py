@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from app.extract.fields.settings import normalise_name
 from app.extract.lists import load
+from app.extract.log.lines import unwrap
 from app.extract.rules.patterns import pattern
 from app.extract.versions import is_before
 
@@ -50,8 +51,11 @@ _RUNNER = (
     r"|[a-z]\w*[ \t]+run[ \t]+(?:-\S+[ \t]+(?:[\w,:-]+[ \t]+)?)*--[ \t]+)*"
 )
 """Programs that run the command behind them, with their options: `uv run`, `numactl -N 0`, `x run -- `."""
-_PROMPT = rf"(?:\([\w.-]+\)[ \t]*)?\[?[\w.{_MASK}-]+@[\w.{_MASK}-]+[^\n$#]{{0,80}}[$#][ \t]+"
-"""A shell's prompt, maybe after the name of a Python environment, with the host's name masked."""
+_PROMPT = (
+    rf"(?:\([\w.-]+\)[ \t]*)?\[?(?:[\w.{_MASK}-]+@[\w.{_MASK}-]+|{_MASK}+)[^\n$#%>]{{0,80}}[$#%>][ \t]+"
+    r"|(?:➜|❯|λ)[ \t]+(?:[^\s➜❯]{1,60}[ \t]+)?(?:[$#%>❯][ \t]+)?"
+)
+"""A shell's prompt, maybe after the name of a Python environment, with user or host masked."""
 _COMMAND = pattern(
     rf"(?m)^[ \t]*(?:{_PROMPT}|[$>#%+][ \t]+)?"
     r"((?:(?:sudo|exec|nohup|env|export)[ \t]+)*(?:[A-Z][A-Z0-9_]*=\S*[ \t]+(?:&&[ \t]+)?)*"
@@ -72,6 +76,8 @@ _STARTED = pattern(
 """A command that starts the server, which need not begin a line, after its variables and its runners."""
 _FENCED = pattern(r"`{3}[a-z]*[ \t\n]+(vllm[ \t]+serve[ \t]+[^`]{3,1000}?)\s*`{3}")
 """A command that starts the server, alone between code fences."""
+_START = pattern(r"\bvllm[ \t]+serve[ \t]|[ \t]-m[ \t]+vllm\.entrypoints\.|\b(?:docker|podman)[ \t]+run[ \t]")
+"""What every command that starts a server holds."""
 _TRACED = pattern(rf"[ \t]*\++ (?:export )?({_TYPED})[ \t]*")
 """A variable as `set -x` prints it."""
 _CONTAINER = pattern(r"\b(?:docker|podman)[ \t]+(?:run|exec)\b|\benvironment:((?:\s+-\s+[^\s:]+)+)")
@@ -128,7 +134,7 @@ def read_launch(log: str, vllm_version: str | None = None) -> Launch | None:
         log: with secrets already masked; in printed arguments they become `OPEN`.
         vllm_version: decides which printed values are defaults.
     """
-    return _from_command(log) or _from_arguments(log, vllm_version)
+    return _from_command(log) or _from_wrapped_command(log) or _from_arguments(log, vllm_version)
 
 
 # ---- as typed
@@ -141,6 +147,17 @@ def _from_command(log: str) -> Launch | None:
         if pieces and "vllm" in text and any(piece.name for piece in pieces):
             pieces = (*_traced_above(log, match), *pieces)
             return Launch("command", "shell", pieces, _masked_names(pieces))
+    return None
+
+
+def _from_wrapped_command(log: str) -> Launch | None:
+    """Return the command of a log each line of which a container, a journal or a CI has marked."""
+    for match in _last(_START, log, MAX_TRIED):
+        first = max(0, match.start() - MAX_COMMAND_CHARS)
+        begin = (log.find("\n", first, match.start()) + 1 or first) if first else 0
+        lines = log[begin : match.end() + MAX_COMMAND_CHARS].splitlines()
+        if found := _from_command("\n".join(unwrap(line)[0] for line in lines)):
+            return found
     return None
 
 

@@ -350,3 +350,22 @@ def test_an_adapter_keeps_its_base_model_and_a_configuration_what_was_chosen() -
         """vllm serve acme/V --port 81 --lora-modules '{"name": "a", "path": "/x", "base_model_name": "b"}' c=/y """
         """--structured-outputs-config '{"backend": "xgrammar"}'"""
     )
+
+
+@pytest.mark.parametrize(
+    "mark",
+    ["vllm-1  | ", "2026-11-02T03:04:05.678901234Z ", "Nov 02 03:04:05 box vllm[81]: ", "[pod/v-0/vllm] "],
+)
+def test_a_command_is_read_behind_what_marks_each_line(mark: str) -> None:
+    lines = ["+ VLLM_CPU_KVCACHE_SPACE=2", "+ vllm serve acme/V --port 81", "INFO 11-02 03:04:05 [x.py:1] up"]
+
+    assert line_of("".join(f"{mark}{line}\n" for line in lines)) == (
+        "VLLM_CPU_KVCACHE_SPACE=2 vllm serve acme/V --port 81"
+    )
+
+
+@pytest.mark.parametrize(
+    "prompt", ["█████████:~$ ", "me@host ~ % ", "➜  ~ ", "➜  work ", "❯ ", "(base) █████:/w# "]
+)
+def test_prompts_of_other_shells_stand_before_a_command(prompt: str) -> None:
+    assert line_of(f"{prompt}vllm serve acme/V -tp 2\n") == "vllm serve acme/V -tp 2"

@@ -34,6 +34,7 @@ KNOWN_NAMES = {
     "MAX_JOBS",
     "NCCL_DEBUG",
     "VLLM_CPU_KVCACHE_SPACE",
+    "--hf-overrides",
     "--quantization",
     "NCCL_P2P_DISABLE",
     "NCCL_SOCKET_IFNAME",
