@@ -35,6 +35,7 @@ _LIST = load("launch")
 _INTERNAL, _SET_BY_PYTHON = frozenset(_LIST["internal"]["names"]), frozenset(_LIST["internal"]["python"])
 _DEFAULTS: dict[str, list[Any]] = _LIST["defaults"]
 _OBJECTS: dict[str, list[str]] = _LIST["objects"]
+_PROGRAMS = tuple(_LIST["variables"]["starts"])
 _MASK = "█"
 _MASKED = re.compile(f"{_MASK}+")
 _DUMP = pattern(r"non-default args: ?\{|(?:([\w.-]+)\.py:\d+\] ?|\b)args: ?Namespace\(")
@@ -46,19 +47,19 @@ _OBJECT = re.compile(r"<[^<>]*>|\*REDACTED\*")
 _MODEL = pattern(r"\bconfig: ?model='([^'\n]{1,300})'")
 """The model as the engine prints its own configuration."""
 _RUNNER = (
-    r"(?:(?:nohup|exec|sudo|env|srun|numactl|taskset|uvx|uv[ \t]+(?:tool[ \t]+)?run)[ \t]+"
-    r"(?:-\S+[ \t]+(?:[\w.,:-]+[ \t]+)?)*"
+    r"(?:(?:nohup|exec|sudo|env|timeout|nice|stdbuf|srun|numactl|taskset|uvx|uv[ \t]+(?:tool[ \t]+)?run)"
+    r"[ \t]+(?:-\S+[ \t]+(?:[\w.,:-]+[ \t]+)?|\d+[smh]?[ \t]+)*"
     r"|[a-z]\w*[ \t]+run[ \t]+(?:-\S+[ \t]+(?:[\w,:-]+[ \t]+)?)*--[ \t]+)*"
 )
 """Programs that run the command behind them, with their options: `uv run`, `numactl -N 0`, `x run -- `."""
 _PROMPT = (
     rf"(?:\([\w.-]+\)[ \t]*)?\[?(?:[\w.{_MASK}-]+@[\w.{_MASK}-]+|{_MASK}+)[^\n$#%>]{{0,80}}[$#%>][ \t]+"
-    r"|(?:➜|❯|λ)[ \t]+(?:[^\s➜❯]{1,60}[ \t]+)?(?:[$#%>❯][ \t]+)?"
+    r"|PS [^\n>]{1,120}>[ \t]+|(?:➜|❯|λ)[ \t]+(?:[^\s➜❯]{1,60}[ \t]+)?(?:[$#%>❯][ \t]+)?"
 )
 """A shell's prompt, maybe after the name of a Python environment, with user or host masked."""
 _COMMAND = pattern(
     rf"(?m)^[ \t]*(?:{_PROMPT}|[$>#%+][ \t]+)?"
-    r"((?:(?:sudo|exec|nohup|env|export)[ \t]+)*(?:[A-Z][A-Z0-9_]*=\S*[ \t]+(?:&&[ \t]+)?)*"
+    r"((?:(?:sudo|exec|nohup|env|export|time)[ \t]+)*(?:[A-Z][A-Z0-9_]*=\S*[ \t]+(?:&&[ \t]+)?)*"
     rf"{_RUNNER}"
     r"(?:vllm[ \t]+serve[ \t]+[^\s\[]|(?:\S*/)?python[\d.]*[ \t]+(?:-u[ \t]+)?-m[ \t]+vllm\.entrypoints\.|"
     r"(?:docker|podman)[ \t]+run[ \t]+))"
@@ -78,8 +79,11 @@ _FENCED = pattern(r"`{3}[a-z]*[ \t\n]+(vllm[ \t]+serve[ \t]+[^`]{3,1000}?)\s*`{3
 """A command that starts the server, alone between code fences."""
 _START = pattern(r"\bvllm[ \t]+serve[ \t]|[ \t]-m[ \t]+vllm\.entrypoints\.|\b(?:docker|podman)[ \t]+run[ \t]")
 """What every command that starts a server holds."""
-_TRACED = pattern(rf"[ \t]*\++ (?:export )?({_TYPED})[ \t]*")
-"""A variable as `set -x` prints it."""
+_TRACED = pattern(rf"[ \t]*\++ (export )?((?:{_TYPED}[ \t]*)+)")
+"""Variables as `set -x` prints them."""
+_TRACE = re.compile(r"[ \t]*\+")
+_UNQUOTED = re.compile(r"[{}()<>|;]")
+"""Signs that a shell would read: some shells print values in a trace without their quotes."""
 _CONTAINER = pattern(r"\b(?:docker|podman)[ \t]+(?:run|exec)\b|\benvironment:((?:\s+-\s+[^\s:]+)+)")
 """A container that is started or entered, or the variables that a Compose file lists for one."""
 _APART = pattern(r"[;`\n]|[,.] ")
@@ -87,6 +91,7 @@ _APART = pattern(r"[;`\n]|[,.] ")
 _CONTAINER_VARIABLE = pattern(rf"[ \t](?:-e|--env)[ \t=]+[\"']?({_ASSIGNED})")
 MAX_EXPORT_CHARS = 300
 """Distance of an `export` before the command that it is for."""
+_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
 _WORD = re.compile(r"(?:[^\s\"'\\]|\\.|\"(?:[^\"\\]|\\.)*\"|'[^']*')+")
 _OPTION = re.compile(r"--?[A-Za-z]")
 _OPERATOR = re.compile(r"\d?>|[|&;<#]|\(APIServer")
@@ -145,7 +150,13 @@ def _from_command(log: str) -> Launch | None:
         text = _joined_lines(log[match.start(1) : match.start(1) + MAX_COMMAND_CHARS])
         pieces = cut_command(text)
         if pieces and "vllm" in text and any(piece.name for piece in pieces):
-            pieces = (*_traced_above(log, match), *pieces)
+            if _TRACE.match(log[match.start() : match.start(1)]):
+                if _UNQUOTED.search(_QUOTED.sub("", text)):
+                    continue
+                pieces = (
+                    *_traced_above(log[max(0, match.start() - MAX_EXPORT_CHARS) : match.start()]),
+                    *pieces,
+                )
             return Launch("command", "shell", pieces, _masked_names(pieces))
     return None
 
@@ -161,13 +172,15 @@ def _from_wrapped_command(log: str) -> Launch | None:
     return None
 
 
-def _traced_above(log: str, command: Any) -> tuple[Piece, ...]:
-    """Return the variables that the shell's `set -x` printed in lines of their own above a command."""
-    if not log[command.start() : command.start(1)].lstrip().startswith("+"):
-        return ()
-    above = log[max(0, command.start() - MAX_EXPORT_CHARS) : command.start()]
-    lines = list(takewhile(_TRACED.fullmatch, reversed(above.splitlines())))
-    return cut_command(" ".join(str(_TRACED.fullmatch(line)[1]) for line in reversed(lines)))
+def _traced_above(above: str) -> tuple[Piece, ...]:
+    """Return the variables of programs that a trace printed in lines of their own, just above a command."""
+    traced = takewhile(bool, map(_TRACED.fullmatch, reversed(above.splitlines())))
+    values: dict[str, str] = {}
+    for line in reversed(list(traced)):
+        for assigned in _TYPED_ASSIGNMENT.findall(line[2]):
+            if line[1] or assigned.startswith(_PROGRAMS):
+                values[assigned.partition("=")[0]] = assigned
+    return cut_command(" ".join(values.values()))
 
 
 def _joined_lines(text: str) -> str:

@@ -232,6 +232,10 @@ DUMP = NEW.format("{'model_tag': 'acme/V', 'model': 'acme/V', 'max_model_len': 5
             "I set `export NCCL_DEBUG=INFO` and started `VLLM_USE_V1=1 nohup vllm serve acme/V`",
             "NCCL_DEBUG=INFO VLLM_USE_V1=1 nohup ",
         ),
+        (
+            "NCCL_DEBUG=INFO timeout 300 nice -n 5 stdbuf -oL vllm serve acme/V",
+            "NCCL_DEBUG=INFO timeout 300 nice -n 5 stdbuf -oL ",
+        ),
         ("Run uv run --no-sync --with vllm vllm serve acme/V:", "uv run --no-sync --with vllm "),
         ("Each time vllm serve acme/V fails:", ""),
         ("A script: #!/bin/sh export NCCL_DEBUG=INFO; vllm serve acme/V fails:", "NCCL_DEBUG=INFO "),
@@ -317,6 +321,22 @@ def test_variables_that_the_shell_s_trace_prints_above_belong_to_the_command() -
     assert line_of(log.replace("+ vllm", "$ vllm")) == "vllm serve acme/V -tp 3"
 
 
+def test_of_a_trace_the_variables_of_programs_count_once_and_those_of_the_script_not() -> None:
+    log = "+ EXTRA=(-q x)\n+ MODEL_DIR=/m\n+ export OMP_NUM_THREADS=2 AB=1\n+ AB=2\n+ OMP_NUM_THREADS=2\n"
+
+    assert line_of(f"{log}+ exec vllm serve acme/V -tp 3\n") == (
+        "OMP_NUM_THREADS=2 AB=1 exec vllm serve acme/V -tp 3"
+    )
+
+
+def test_a_trace_that_lost_its_quotes_yields_to_the_arguments() -> None:
+    log = "+ vllm serve acme/V --chat-template {% for m in messages %} --port 81\n"
+    dump = NEW.format("{'model_tag': 'acme/V', 'port': 81, 'chat_template': '{% for m in messages %}'}")
+
+    assert line_of(log) is None
+    assert line_of(log + dump) == "vllm serve acme/V --port 81 --chat-template '{% for m in messages %}'"
+
+
 def test_a_server_whose_model_is_named_in_its_file_is_started_without_one() -> None:
     assert line_of(NEW.format("{'config': '/etc/v.yaml', 'port': 81}")) == (
         "vllm serve --config /etc/v.yaml --port 81"
@@ -365,7 +385,8 @@ def test_a_command_is_read_behind_what_marks_each_line(mark: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "prompt", ["█████████:~$ ", "me@host ~ % ", "➜  ~ ", "➜  work ", "❯ ", "(base) █████:/w# "]
+    "prompt",
+    ["█████████:~$ ", "me@host ~ % ", "PS /home/me> ", "➜  ~ ", "➜  work ", "❯ ", "(base) █████:/w# "],
 )
 def test_prompts_of_other_shells_stand_before_a_command(prompt: str) -> None:
     assert line_of(f"{prompt}vllm serve acme/V -tp 2\n") == "vllm serve acme/V -tp 2"
