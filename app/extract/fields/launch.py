@@ -69,7 +69,7 @@ _ASSIGNMENT = pattern(_ASSIGNED)
 _TYPED = _ASSIGNED.replace("_[A-Z0-9_]+", "[A-Z0-9_]+")
 """A variable that is typed before a command, where names such as `CXX` are none of the container's own."""
 _TYPED_ASSIGNMENT = pattern(_TYPED)
-_EXPORTED = pattern(rf"\bexport[ \t]+({_TYPED})")
+_EXPORTED = pattern(rf"\bexport[ \t]+((?:{_TYPED}[ \t]*)+)")
 _STARTED = pattern(
     rf"((?:(?:export[ \t]+)?{_TYPED}[\s\\;&]+)*)({_RUNNER})"
     r"(?:vllm[ \t]+serve\b|(?:\S*/)?python[\d.]*[ \t]+-m[ \t]+vllm\.entrypoints\.)"
@@ -285,8 +285,9 @@ def _set_before(log: str) -> tuple[Piece, ...]:
         start = started.start()
         inside = log[container.end() : start].replace("\\\n", " ") if container else ""
         entered = _of_container(container, inside) if container and not _APART.search(inside) else []
-        exported = _EXPORTED.findall(log[max(0, start - MAX_EXPORT_CHARS) : start])
-        assigned, runner = [*entered, *exported, *_TYPED_ASSIGNMENT.findall(started[1])], started[2]
+        exported = " ".join(_EXPORTED.findall(log[max(0, start - MAX_EXPORT_CHARS) : start]))
+        typed = _TYPED_ASSIGNMENT.findall(f"{exported} {started[1]}")
+        assigned, runner = [*entered, *typed], started[2]
     else:
         return ()
     values = dict(text.split("=", 1) for text in assigned)

@@ -192,7 +192,7 @@ def _correction(text: str, above: str, launch: Launch | None) -> NextStep | None
     meant = _nearest(given, values)
     if meant is None:
         return None
-    command = _set_argument(f"{above}\n{text}", meant) or _set_option_with(given, meant, launch)
+    command = _set_option_with(given, meant, launch) or _set_argument(f"{above}\n{text}", meant)
     return NextStep(text=f"“{given}” is not a legal value; “{meant}” is the nearest one.", command=command)
 
 

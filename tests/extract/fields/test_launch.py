@@ -229,8 +229,8 @@ DUMP = NEW.format("{'model_tag': 'acme/V', 'model': 'acme/V', 'max_model_len': 5
             "NCCL_DEBUG=INFO numactl -N 0 uv run ",
         ),
         (
-            "I set `export NCCL_DEBUG=INFO` and started `VLLM_USE_V1=1 nohup vllm serve acme/V`",
-            "NCCL_DEBUG=INFO VLLM_USE_V1=1 nohup ",
+            "I set `export NCCL_DEBUG=INFO OMP_NUM_THREADS=2` and started `VLLM_USE_V1=1 nohup vllm serve acme/V`",
+            "NCCL_DEBUG=INFO OMP_NUM_THREADS=2 VLLM_USE_V1=1 nohup ",
         ),
         (
             "NCCL_DEBUG=INFO timeout 300 nice -n 5 stdbuf -oL vllm serve acme/V",

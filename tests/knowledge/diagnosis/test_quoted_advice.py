@@ -134,6 +134,21 @@ def test_an_illegal_value_is_set_right_in_the_option_that_has_it() -> None:
     assert not steps(log)[0].command
 
 
+def test_an_illegal_value_of_a_dotted_option_is_set_right_in_it() -> None:
+    error = PYDANTIC.format(
+        config="StructuredOutputsConfig",
+        field="backend",
+        message="Input should be 'auto', 'xgrammar' or 'outlines'",
+        kind="literal_error",
+        given="'outlines_x'",
+    )
+    log = f"$ vllm serve acme/V --structured-outputs-config.backend outlines_x\n{error}"
+
+    assert quoted_steps(read_log(log), log, read_launch(log)).steps[0].command == (
+        "vllm serve YOUR_ARGS --structured-outputs-config.backend outlines"
+    )
+
+
 def test_an_illegal_value_within_json_is_set_right_there() -> None:
     log = (
         """$ vllm serve acme/V --structured-outputs-config '{"backend": "auto", "reasoning_parser": "olmo-3"}'\n"""
