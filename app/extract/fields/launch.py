@@ -89,6 +89,8 @@ _CONTAINER = pattern(r"\b(?:docker|podman)[ \t]+(?:run|exec)\b|\benvironment:((?
 _APART = pattern(r"[;`\n]|[,.] ")
 """Between the start of a container and a server's command: what says that it is not typed inside."""
 _CONTAINER_VARIABLE = pattern(rf"[ \t](?:-e|--env)[ \t=]+[\"']?({_ASSIGNED})")
+MIN_COLUMNS, MIN_FULL_LINES = 60, 2
+"""Least width of a terminal, and how many further lines that fill it show that it cuts them."""
 MAX_EXPORT_CHARS = 300
 """Distance of an `export` before the command that it is for."""
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
@@ -147,7 +149,9 @@ def read_launch(log: str, vllm_version: str | None = None) -> Launch | None:
 
 def _from_command(log: str) -> Launch | None:
     for match in _last(_COMMAND, log, MAX_TRIED):
-        text = _joined_lines(log[match.start(1) : match.start(1) + MAX_COMMAND_CHARS])
+        start = match.start(1)
+        prompt = start - (log.rfind("\n", 0, start) + 1)
+        text = _joined_lines(_without_wraps(log[start : start + MAX_COMMAND_CHARS], prompt))
         pieces = cut_command(text)
         if pieces and "vllm" in text and any(piece.name for piece in pieces):
             if _TRACE.match(log[match.start() : match.start(1)]):
@@ -181,6 +185,26 @@ def _traced_above(above: str) -> tuple[Piece, ...]:
             if line[1] or assigned.startswith(_PROGRAMS):
                 values[assigned.partition("=")[0]] = assigned
     return cut_command(" ".join(values.values()))
+
+
+def _without_wraps(text: str, indent: int) -> str:
+    """Join the first line with those behind it if a terminal cut them all at its width.
+
+    Args:
+        text: begins within a line.
+        indent: length of what stands before it in that line.
+    """
+    first, *others = text.split("\n")
+    width = indent + len(first)
+    is_cut = width >= MIN_COLUMNS and max(map(len, others[:-1]), default=0) == width
+    if not is_cut or sum(len(line) == width for line in others) < MIN_FULL_LINES:
+        return text
+    while others:
+        line = others.pop(0)
+        first += line
+        if len(line) < width:
+            break
+    return "\n".join([first, *others])
 
 
 def _joined_lines(text: str) -> str:

@@ -390,3 +390,12 @@ def test_a_command_is_read_behind_what_marks_each_line(mark: str) -> None:
 )
 def test_prompts_of_other_shells_stand_before_a_command(prompt: str) -> None:
     assert line_of(f"{prompt}vllm serve acme/V -tp 2\n") == "vllm serve acme/V -tp 2"
+
+
+def test_a_command_that_a_terminal_cut_at_its_width_is_whole() -> None:
+    typed = "me@host:~$ vllm serve acme/V --served-model-name a-rather-long-name another-name --tensor-parallel-size 2"
+    printed = "INFO 11-02 03:04:05 [x.py:1] " + "a line of words " * 12
+    cut = [line[at : at + 70] for line in (typed, printed, "short") for at in range(0, len(line), 70)]
+
+    assert line_of("\n".join(cut)) == typed.partition("$ ")[2]
+    assert line_of(f"{typed[:70]}\nshort\n") == "vllm serve acme/V --served-model-name a-rather-long-name an"
