@@ -399,3 +399,12 @@ def test_a_command_that_a_terminal_cut_at_its_width_is_whole() -> None:
 
     assert line_of("\n".join(cut)) == typed.partition("$ ")[2]
     assert line_of(f"{typed[:70]}\nshort\n") == "vllm serve acme/V --served-model-name a-rather-long-name an"
+
+
+def test_a_served_name_alone_makes_no_server() -> None:
+    dump = "INFO 11-02 10:00:01 [utils.py:233] non-default args: {'model': 'acme/V', 'served_model_name': ['a']}\n"
+
+    assert line_of(dump) == "model='acme/V' served_model_name=['a']"
+    assert (
+        line_of(dump.replace("INFO", "(APIServer pid=7) INFO")) == "vllm serve acme/V --served-model-name a"
+    )
