@@ -100,7 +100,7 @@ def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     assert triage("migrate", folder=tmp_path).returncode == 0
     with closing(sqlite3.connect(tmp_path / "triage.db")) as base, base:
         base.execute("update alembic_version set version_num = '29990101_from_the_future'")
-    for command in (["migrate"], ["diagnose", "-"], ["serve"], ["sync"]):
+    for command in (["migrate"], ["diagnose", "-"], ["serve", "--port", str(free_port())], ["sync"]):
         answer = triage(*command, folder=tmp_path, given=LOG.encode())
         assert answer.returncode == 1
         assert "newer version" in one_line(answer)
@@ -113,7 +113,8 @@ def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
 def test_without_a_database_a_reader_says_how_to_have_one_and_makes_none(
     tmp_path: Path, command: list[str]
 ) -> None:
-    answer = triage(*command, folder=tmp_path, given=LOG.encode())
+    port = ["--port", str(free_port())] if command == ["serve"] else []
+    answer = triage(*command, *port, folder=tmp_path, given=LOG.encode())
     assert answer.returncode == 2
     assert "`triage up` makes" in one_line(answer)
     assert list(tmp_path.iterdir()) == []

@@ -201,9 +201,10 @@ def _next(number: str) -> str:
 
 
 def _divisor(number: str, limit: str) -> str | None:
-    """The greatest number below a limit that divides another."""
-    below = (size for size in range(min(int(number), int(limit) - 1), 0, -1) if int(number) % size == 0)
-    return next(map(str, below), None)
+    """The greatest power of two below a limit that divides a number, or else its greatest divisor there."""
+    below = [size for size in range(min(int(number), int(limit) - 1), 0, -1) if int(number) % size == 0]
+    powers = (size for size in below if size > 1 and size & (size - 1) == 0)
+    return next(map(str, (*powers, *below)), None)
 
 
 def _size(number: str) -> str:

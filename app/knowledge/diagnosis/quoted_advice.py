@@ -51,6 +51,8 @@ _PLAIN_VALUE = pattern(r"^[\w./+:-]+$")
 """A value that needs no quoting in a command."""
 _ASSIGNMENT = pattern(r"\b([A-Z][A-Z0-9]*_[A-Z0-9_]+=['\"]?[\w./:-]*\w)")
 _SWITCH = pattern(r"\b([a-z]+(?:_[a-z]+)+)`? ?(?:=|must be (?:set to )?)`?True\b")
+_TYPED_OPTION = pattern(r"`--([a-z][a-z-]+)[ =]([\w./-]*\w)`|(?:^|[\s`'\"])--([a-z][a-z-]+)=([\w./-]*\w)")
+"""An option that a message spells out with its value."""
 _FILLER = frozenset({"or", "and", "are", "is", "of", "the", "one", "be", "to", "type"})
 
 
@@ -225,7 +227,18 @@ def _correct_flag(text: str) -> NextStep | None:
 
 
 def _nearest(given: str, values: Iterable[str], similarity: float = MIN_SIMILARITY) -> str | None:
-    """Return the value that is spelled most like the given one, or that it extends: `qwen3_thinking`."""
+    """Return the value that is spelled most like the given one, or that it extends: `qwen3_thinking`.
+
+    Of numbers it is the least that is not smaller, else the greatest.
+    """
+    values = [*values]
+    if given.isdigit() and all(value.isdigit() for value in values):
+        numbers = sorted(map(int, values))
+        return (
+            str(next((number for number in numbers if number >= int(given)), numbers[-1]))
+            if numbers
+            else None
+        )
     by_name = {value.lower(): value for value in values}
     low = given.lower()
     nearest = get_close_matches(low, list(by_name), 1, similarity)
@@ -283,9 +296,12 @@ def _command_in(quote: str) -> str:
     variables: Sequence[str] = _ASSIGNMENT.findall(quote)
     if len(variables) == 1:
         return f"{variables[0]} vllm serve YOUR_ARGS"
+    for name, value in (filter(None, groups) for groups in _TYPED_OPTION.findall(quote)):
+        if flag := _flag(name):
+            return f"{OWN_COMMAND} {flag} {value}"
     switch = _SWITCH.search(quote)
     flag = _flag(switch.group(1)) if switch else None
-    return f"vllm serve YOUR_ARGS {flag}" if flag else ""
+    return f"{OWN_COMMAND} {flag}" if flag else ""
 
 
 def _flag(field: str) -> str | None:

@@ -309,7 +309,7 @@ def test_no_two_steps_set_the_same_option() -> None:
         ),
         (
             "ValueError: Total number of attention heads (40) must be divisible by tensor parallel size (16).",
-            "vllm serve YOUR_ARGS --tensor-parallel-size 10",
+            "vllm serve YOUR_ARGS --tensor-parallel-size 8",
         ),
         (
             "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29612, useIpv6: false, code: -98, name: EADDRINUSE",

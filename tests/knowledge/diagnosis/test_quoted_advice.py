@@ -149,6 +149,30 @@ def test_an_illegal_value_of_a_dotted_option_is_set_right_in_it() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("advice", "command"),
+    [
+        ("Use `--runner pooling` or `--runner auto` for embedding models.", "--runner pooling"),
+        ("Use float16 by setting the `dtype` flag in CLI, for example: --dtype=half.", "--dtype half"),
+        ("Use `--no-such-option 3` instead.", ""),
+    ],
+)
+def test_an_option_that_the_advice_spells_out_is_typed(advice: str, command: str) -> None:
+    found = steps(f"ValueError: This model does not work so. {advice}")
+
+    assert found[0].command == (f"vllm serve YOUR_ARGS {command}" if command else "")
+
+
+def test_of_legal_numbers_the_next_greater_one_is_taken() -> None:
+    log = (
+        "$ vllm serve acme/V --enable-lora --max-lora-rank 40\n"
+        "ValueError: max_lora_rank (40) must be one of (8, 16, 32, 64, 128).\n"
+    )
+    step = quoted_steps(read_log(log), log, read_launch(log)).steps[0]
+
+    assert step.command == "vllm serve YOUR_ARGS --max-lora-rank 64"
+
+
 def test_an_illegal_value_within_json_is_set_right_there() -> None:
     log = (
         """$ vllm serve acme/V --structured-outputs-config '{"backend": "auto", "reasoning_parser": "olmo-3"}'\n"""
