@@ -166,7 +166,9 @@ def test_an_option_that_the_advice_spells_out_is_typed(advice: str, command: str
 def test_of_legal_numbers_the_next_greater_one_is_taken() -> None:
     log = (
         "$ vllm serve acme/V --enable-lora --max-lora-rank 40\n"
-        "ValueError: max_lora_rank (40) must be one of (8, 16, 32, 64, 128).\n"
+        "pydantic_core._pydantic_core.ValidationError: 1 validation error for LoRAConfig\n"
+        "  Value error, max_lora_rank (40) must be one of (8, 16, 32, 64, 128). "
+        "[type=value_error, input_value=ArgsKwargs((), {'bias_ena...s': None}), input_type=ArgsKwargs]\n"
     )
     step = quoted_steps(read_log(log), log, read_launch(log)).steps[0]
 
