@@ -34,6 +34,7 @@ KNOWN_NAMES = {
     "MAX_JOBS",
     "NCCL_DEBUG",
     "VLLM_CPU_KVCACHE_SPACE",
+    "--decode-context-parallel-size",
     "--hf-overrides",
     "--quantization",
     "NCCL_P2P_DISABLE",
