@@ -45,7 +45,7 @@ from app.extract.text.blocks import read_document, read_log_document
 from app.extract.text.document import Document, IssueText, Line
 from app.extract.versions import is_same, ordered
 
-RULES_VERSION = "2026-11-28.12"
+RULES_VERSION = "2026-11-28.13"
 """Changed with every rule change; stored readings of another version are read again."""
 
 MAX_ISSUE_CHARS = 400_000

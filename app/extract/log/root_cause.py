@@ -41,6 +41,8 @@ ERROR_LINE = "error_line.only"
 MIN_TITLE_WORDS = 3
 WEAK_HINT = 2
 """`weak` value of an error that only hints at another."""
+SHUTDOWN = "shutdown"
+"""The function of vLLM's processes in which only consequences of an earlier error are raised."""
 ASSERTIONS = frozenset(["native.device_assert", "native.hip_assert"])
 ASSERTED = "device-side assert triggered"
 """Reported, at any later call, after a kernel printed its failed assertion."""
@@ -337,7 +339,8 @@ def _sort_key(record: ErrorRecord, errors: Sequence[ErrorRecord], position: int)
     backed = bool(record.frames) or record.native or _is_chained_to_next(record, errors, position)
     outside = bool(record.frames) and not record.native and not _has_vllm_frame(errors, position)
     warns = (record.type or "").endswith("Warning")
-    return (record.weak, warns, not backed, _process_depth(record), outside, record.line.number)
+    ends = any(frame.function == SHUTDOWN for frame in record.frames)
+    return (record.weak, warns, ends, not backed, _process_depth(record), outside, record.line.number)
 
 
 def _is_chained_to_next(record: ErrorRecord, errors: Sequence[ErrorRecord], position: int) -> bool:

@@ -862,3 +862,15 @@ def test_a_kernel_s_failed_assertion_goes_before_the_call_that_reports_it() -> N
 
     assertion = "Assertion `index out of bounds: 0 <= tmp5 < 256` failed"
     assert cause(log) == ("CUDA error", assertion, "async_utils.py:get_output")
+
+
+def test_what_a_worker_raises_while_it_shuts_down_is_no_cause_of_what_was_before() -> None:
+    stopped = a_traceback(
+        "RuntimeError: Found no driver on your system.",
+        "vllm/v1/worker/gpu_worker.py:shutdown",
+        "torch/cuda/__init__.py:_lazy_init",
+    )
+    log = prefixed(CORE, CRASH) + prefixed("(Worker pid=12) ", stopped)
+
+    assert cause(log) == FOUND
+    assert cause(prefixed("(Worker pid=12) ", stopped)) is not None
