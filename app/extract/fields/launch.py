@@ -59,7 +59,7 @@ _PROMPT = (
 """A shell's prompt, maybe after the name of a Python environment, with user or host masked."""
 _COMMAND = pattern(
     rf"(?m)^[ \t]*(?:{_PROMPT}|[$>#%+][ \t]+)?"
-    r"((?:(?:sudo|exec|nohup|env|export|time)[ \t]+)*(?:[A-Z][A-Z0-9_]*=\S*[ \t]+(?:&&[ \t]+)?)*"
+    r"((?:(?:sudo|exec|nohup|env|export|time)[ \t]+)*(?:[A-Z][A-Z0-9_]*=\S*[ \t]+(?:&&[ \t]+|\\\n>?[ \t]*)?)*"
     rf"{_RUNNER}"
     r"(?:vllm[ \t]+serve[ \t]+[^\s\[]|(?:\S*/)?python[\d.]*[ \t]+(?:-u[ \t]+)?-m[ \t]+vllm\.entrypoints\.|"
     r"(?:docker|podman)[ \t]+run[ \t]+))"
@@ -208,14 +208,14 @@ def _without_wraps(text: str, indent: int) -> str:
 
 
 def _joined_lines(text: str) -> str:
-    """Join a command with its continuation lines; a line that begins with `--` counts as one."""
+    """Join a command with its continuation lines, maybe after a shell's `> `; a line with `--` is one too."""
     lines = text.split("\n")
     words = [lines[0].rstrip()]
     for line in lines[1:]:
         if not words[-1].endswith("\\") and not line.lstrip().startswith("--"):
             break
         words[-1] = words[-1].removesuffix("\\").rstrip()
-        words.append(line.strip())
+        words.append(line.strip().removeprefix("> ").lstrip())
     return " ".join(words).removesuffix("\\").strip()
 
 
@@ -458,11 +458,12 @@ def _options(name: str, value: Any, version: str | None) -> Iterator[Piece]:
 
 
 def _without_unset(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a configuration that are set, also of those within it."""
+    """Return the fields of a configuration that are set and can be, also of those within it."""
     found = {
         name: _without_unset(value) if isinstance(value, dict) else value for name, value in fields.items()
     }
-    return {name: value for name, value in found.items() if value not in (None, "", {})}
+    own = _LIST["printed_whole"]["program"]
+    return {name: value for name, value in found.items() if name not in own and value not in (None, "", {})}
 
 
 def _json(value: Any) -> str:

@@ -344,9 +344,7 @@ def test_a_server_whose_model_is_named_in_its_file_is_started_without_one() -> N
 
 
 def test_of_a_configuration_that_is_printed_whole_only_what_is_set_is_typed() -> None:
-    fields = (
-        "{'mode': None, 'cache_dir': '', 'pass_config': {'fuse': None}, 'splitting_ops': [], 'sizes': [1]}"
-    )
+    fields = "{'mode': None, 'cache_dir': '', 'pass_config': {'fuse': None}, 'splitting_ops': [], 'sizes': [1], 'traced_files': []}"
     found = line_of(NEW.format(f"{{'model_tag': 'acme/V', 'compilation_config': {fields}}}"))
 
     assert found == """vllm serve acme/V --compilation-config '{"splitting_ops": [], "sizes": [1]}'"""
@@ -408,3 +406,11 @@ def test_a_served_name_alone_makes_no_server() -> None:
     assert (
         line_of(dump.replace("INFO", "(APIServer pid=7) INFO")) == "vllm serve acme/V --served-model-name a"
     )
+
+
+def test_a_command_is_read_over_the_lines_that_a_shell_asks_for() -> None:
+    log = (
+        "me@host:~$ HF_HUB_OFFLINE=1 \\\n> vllm serve acme/V \\\n>   --port 81 -tp 2   # two cards\nINFO up\n"
+    )
+
+    assert line_of(log) == "HF_HUB_OFFLINE=1 vllm serve acme/V --port 81 -tp 2"
