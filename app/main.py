@@ -23,7 +23,7 @@ from app.knowledge.operations.log_reading import read_log_by_model
 from app.knowledge.operations.retention import forget_old, forget_regularly
 from app.knowledge.stack.stack import Stack
 from app.knowledge.stack.upgrade import affecting
-from app.knowledge.version.regressions import known_issues, regressions
+from app.knowledge.version.regressions import regressions
 from app.model_reader import log_reader, question_embedder
 from app.paths import static_dir
 from app.store.session import Store, open_store
@@ -195,7 +195,6 @@ def _load_lists(store: Store, repo: str) -> None:
         families(store, repo, limit=1)
         failure_clusters(store, repo, alive=True, limit=1)
         for newest in regressions(store, repo).versions[:1]:
-            known_issues(store, repo, newest.version, limit=1)
             affecting(store, repo, Stack(vllm=newest.version, model=_COMMON_MODEL))
 
 

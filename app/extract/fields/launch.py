@@ -64,9 +64,10 @@ _COMMAND = pattern(
     r"(?:vllm[ \t]+serve[ \t]+[^\s\[]|(?:\S*/)?python[\d.]*[ \t]+(?:-u[ \t]+)?-m[ \t]+vllm\.entrypoints\.|"
     r"(?:docker|podman)[ \t]+run[ \t]+))"
 )
-_ASSIGNED = r"[A-Z][A-Z0-9]*_[A-Z0-9_]+=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'`\\;&]+)"
+_SET_TO = r"=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'`\\;&]+)"
+_ASSIGNED = rf"[A-Z][A-Z0-9]*_[A-Z0-9_]+{_SET_TO}"
 _ASSIGNMENT = pattern(_ASSIGNED)
-_TYPED = _ASSIGNED.replace("_[A-Z0-9_]+", "[A-Z0-9_]+")
+_TYPED = rf"[A-Z][A-Z0-9_]+{_SET_TO}"
 """A variable that is typed before a command, where names such as `CXX` are none of the container's own."""
 _TYPED_ASSIGNMENT = pattern(_TYPED)
 _EXPORTED = pattern(rf"\bexport[ \t]+((?:{_TYPED}[ \t]*)+)")
@@ -77,7 +78,9 @@ _STARTED = pattern(
 """A command that starts the server, which need not begin a line, after its variables and its runners."""
 _FENCED = pattern(r"`{3}[a-z]*[ \t\n]+(vllm[ \t]+serve[ \t]+[^`]{3,1000}?)\s*`{3}")
 """A command that starts the server, alone between code fences."""
-_START = pattern(r"\bvllm[ \t]+serve[ \t]|[ \t]-m[ \t]+vllm\.entrypoints\.|\b(?:docker|podman)[ \t]+run[ \t]")
+_SERVER_COMMAND = pattern(
+    r"\bvllm[ \t]+serve[ \t]|[ \t]-m[ \t]+vllm\.entrypoints\.|\b(?:docker|podman)[ \t]+run[ \t]"
+)
 """What every command that starts a server holds."""
 _TRACED = pattern(rf"[ \t]*\++ (export )?((?:{_TYPED}[ \t]*)+)")
 """Variables as `set -x` prints them."""
@@ -167,7 +170,7 @@ def _from_command(log: str) -> Launch | None:
 
 def _from_wrapped_command(log: str) -> Launch | None:
     """Return the command of a log each line of which a container, a journal or a CI has marked."""
-    for match in _last(_START, log, MAX_TRIED):
+    for match in _last(_SERVER_COMMAND, log, MAX_TRIED):
         first = max(0, match.start() - MAX_COMMAND_CHARS)
         begin = (log.find("\n", first, match.start()) + 1 or first) if first else 0
         lines = log[begin : match.end() + MAX_COMMAND_CHARS].splitlines()

@@ -222,7 +222,7 @@ def _correct_flag(text: str) -> NextStep | None:
         return None
     return NextStep(
         text=f"{given} is no flag of this release; --{meant} is the nearest one.",
-        command=f"vllm serve YOUR_ARGS --{meant}",
+        command=f"{OWN_COMMAND} --{meant}",
     )
 
 
@@ -255,7 +255,7 @@ def _set_argument(text: str, value: str) -> str:
     if argument is None or not _PLAIN_VALUE.match(value):
         return ""
     given = f"'{json.dumps({field.group(2): value})}'" if field else value
-    return f"vllm serve YOUR_ARGS {argument.group(1)} {given}"
+    return f"{OWN_COMMAND} {argument.group(1)} {given}"
 
 
 def _set_option_with(given: str, meant: str, launch: Launch | None) -> str:
@@ -295,7 +295,7 @@ def _command_in(quote: str) -> str:
         return f"{found.group(1)} {shlex.quote(found.group(2))}{found.group(3)}"
     variables: Sequence[str] = _ASSIGNMENT.findall(quote)
     if len(variables) == 1:
-        return f"{variables[0]} vllm serve YOUR_ARGS"
+        return f"{variables[0]} {OWN_COMMAND}"
     for name, value in (filter(None, groups) for groups in _TYPED_OPTION.findall(quote)):
         if flag := _flag(name):
             return f"{OWN_COMMAND} {flag} {value}"
